@@ -1,0 +1,423 @@
+"""The door: what users may pass for counts, weights, alpha, domains and labels.
+
+Each function takes what a user gave and the name of the argument, and returns
+a clean array or raises an error that names the value, what was expected and
+what to do. Nothing is computed here, and nothing is validated below.
+"""
+
+import warnings
+from contextlib import suppress
+from dataclasses import dataclass
+from numbers import Real
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import validate_data
+
+from .exceptions import AmbiguousLabelsWarning
+
+
+def check_count(value, name: str, *, minimum: int = 0) -> int:
+    """Return `value` as an int if it is a whole number of at least `minimum`."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise TypeError(
+            f"{name}={value!r} is of type {type(value).__name__}; pass a whole number"
+        )
+    if not np.isfinite(value) or value != int(value) or value < minimum:
+        raise ValueError(
+            f"{name}={value!r} is not a whole number of at least {minimum}; "
+            "round it to one"
+        )
+    return int(value)
+
+
+def check_positive(value, name: str, *, below: float = np.inf) -> float:
+    """Return `value` as a float if it lies strictly between 0 and `below`."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise TypeError(
+            f"{name}={value!r} is of type {type(value).__name__}; pass a number"
+        )
+    if not 0 < value < below:
+        raise ValueError(
+            f"{name}={value!r} is out of range; pass a number between 0 and {below}, "
+            "both excluded"
+        )
+    return float(value)
+
+
+def check_option(value, name: str, options) -> str:
+    """Return `value` if it is one of the strings in `options`."""
+    if not isinstance(value, str) or value not in options:
+        raise ValueError(
+            f"{name}={value!r} is unknown; choose one of {', '.join(sorted(options))}"
+        )
+    return value
+
+
+def check_finite(values: ArrayLike, name: str, shape: tuple) -> NDArray:
+    """Return a copy as finite numbers of the shape, in which None is any length."""
+    try:
+        array = np.array(values)
+    except ValueError as error:
+        raise ValueError(f"{name} is ragged; pass a regular array") from error
+    if array.dtype == object and not any(
+        isinstance(value, bool | np.bool_) for value in array.flat
+    ):
+        with suppress(TypeError, ValueError):
+            array = array.astype(np.float64)
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"{name} holds {array.dtype} values; pass real numbers")
+    if array.ndim != len(shape) or any(
+        expected is not None and expected != length
+        for expected, length in zip(shape, array.shape, strict=False)
+    ):
+        expected = tuple("any" if length is None else length for length in shape)
+        raise ValueError(
+            f"{name} has shape {array.shape}; expected {expected}, "
+            "one entry for each domain"
+        )
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} contains NaN or infinity; replace it by a number")
+    return array
+
+
+def check_counts(values: ArrayLike, name: str, n_domains: int | None) -> NDArray:
+    """Return whole numbers of at least 0, one for each domain, as int64."""
+    counts = check_finite(values, name, (n_domains,))
+    wrong = (counts < 0) | (counts != np.floor(counts))
+    if wrong.any():
+        raise ValueError(
+            f"{name} contains {counts[wrong][0]}, which is not a whole number of at "
+            "least 0; pass counts of samples"
+        )
+    if (counts > np.iinfo(np.int64).max / 4).any():
+        raise ValueError(f"{name} contains {counts.max()}, which is too large to count")
+    return counts.astype(np.int64)
+
+
+def check_weights(values: ArrayLike, name: str, n_domains: int | None) -> NDArray:
+    """Return numbers of at least 0, one for each domain, as float64."""
+    weights = check_finite(values, name, (n_domains,)).astype(np.float64)
+    if len(weights) == 0:
+        raise ValueError(f"{name} is empty; pass one number for each domain")
+    if (weights < 0).any():
+        raise ValueError(f"{name} contains {weights.min()}; pass numbers of at least 0")
+    return weights
+
+
+def check_table(
+    values: ArrayLike, name: str, shape: tuple, *, upper: float = np.inf
+) -> NDArray:
+    """Return numbers between 0 and `upper` in a table of the given shape."""
+    table = check_finite(values, name, shape).astype(np.float64)
+    if table.size and (table.min() < 0 or table.max() > upper):
+        raise ValueError(
+            f"{name} spans [{table.min()}, {table.max()}]; "
+            f"pass numbers between 0 and {upper}"
+        )
+    return table
+
+
+def check_alpha(alpha: ArrayLike, n_domains: int | None = None) -> NDArray:
+    """Return alpha (N, N) as float64 if each of its rows is on the simplex."""
+    alpha = check_finite(alpha, "alpha", (n_domains, n_domains)).astype(np.float64)
+    if len(alpha) == 0 or alpha.shape[0] != alpha.shape[1]:
+        raise ValueError(
+            f"alpha has shape {alpha.shape}; pass a square matrix with one row for "
+            "each original domain and one column for each labelled domain"
+        )
+    if (alpha < 0).any():
+        raise ValueError(f"alpha contains {alpha.min()}; pass weights of at least 0")
+    sums = alpha.sum(axis=1)
+    off = np.abs(sums - 1) > 1e-6
+    if off.any():
+        row = int(np.flatnonzero(off)[0])
+        raise ValueError(
+            f"row {row} of alpha sums to {sums[row]:.6g}; every row must sum to 1: "
+            "divide each by its sum"
+        )
+    return alpha
+
+
+def resolve_alpha(alpha, counts: NDArray) -> NDArray:
+    """Return the matrix that `alpha` stands for, given labelled samples by domain.
+
+    None is uniform over the labelled domains, "identity" makes every domain its
+    own surrogate; an array is checked.
+    """
+    n_domains = len(counts)
+    labelled = counts > 0
+    if not labelled.any():
+        raise ValueError(
+            "no sample is labelled; label at least one, or use uniform weights"
+        )
+    if alpha is None:
+        alpha = np.tile(labelled / labelled.sum(), (n_domains, 1))
+    elif isinstance(alpha, str):
+        check_option(alpha, "alpha", {"identity"})
+        alpha = np.eye(n_domains)
+    alpha = check_alpha(alpha, n_domains)
+    weightless = np.flatnonzero(~labelled & (alpha.sum(axis=0) > 0))
+    if len(weightless):
+        raise ValueError(
+            f"alpha gives weight to domain {weightless[0]}, which has no labelled "
+            "sample; label one there or set that column to 0"
+        )
+    return alpha
+
+
+def check_scores(values: ArrayLike, name: str, shape: tuple) -> NDArray:
+    """Return a discriminator's probabilities, finite and between 0 and 1."""
+    scores = np.asarray(values)
+    if scores.dtype == bool:
+        scores = scores.astype(np.float64)
+    return check_table(scores, name, shape, upper=1.0)
+
+
+def check_codes(values: ArrayLike, name: str, n_samples: int, n_codes: int) -> NDArray:
+    """Return integer codes 0 .. n_codes - 1, one for each sample."""
+    codes = check_finite(values, name, (n_samples,))
+    if len(codes) and (
+        (codes != np.floor(codes)).any() or codes.min() < 0 or codes.max() >= n_codes
+    ):
+        raise ValueError(
+            f"{name} spans [{codes.min()}, {codes.max()}]; "
+            f"pass whole numbers from 0 to {n_codes - 1}"
+        )
+    return codes.astype(np.intp)
+
+
+def _as_array(values, name: str) -> NDArray:
+    """Return a 1-D array; a list becomes an object array, so no value is converted."""
+    if hasattr(values, "dtype") or hasattr(values, "__array__"):
+        array = np.asarray(values)
+        if np.ma.isMaskedArray(values):
+            array = np.asarray(values.data).astype(object)
+            array[np.ma.getmaskarray(values)] = None
+    else:
+        try:
+            values = list(values)
+        except TypeError:
+            raise TypeError(
+                f"{name} is of type {type(values).__name__}; pass one value per sample"
+            ) from None
+        array = np.empty(len(values), dtype=object)
+        for row, value in enumerate(values):
+            array[row] = value
+    if array.ndim == 2 and array.shape[1] == 1 and name != "domains":
+        array = column_or_1d(array, warn=True)
+    if array.ndim != 1:
+        raise ValueError(
+            f"{name} has shape {array.shape}; pass one dimension, one value per sample"
+        )
+    return array
+
+
+def _is_missing(values: NDArray) -> NDArray:
+    """Tell which values are None, NaN, NaT or pandas NA: nothing that equals itself."""
+    if values.dtype.kind in "fc":
+        return np.isnan(values)
+    if values.dtype.kind in "mM":
+        return np.isnat(values)
+    if values.dtype != object:
+        return np.zeros(len(values), dtype=bool)
+
+    def missing(value):
+        if value is None:
+            return True
+        equal = value == value
+        return not (isinstance(equal, bool | np.bool_) and bool(equal))
+
+    return _where(values, missing)
+
+
+def _encode(values: NDArray, name: str) -> tuple[NDArray, NDArray]:
+    """Return the sorted distinct values and each value's position among them."""
+    if values.dtype != object:
+        return np.unique(values, return_inverse=True)
+    try:
+        distinct = set(values)
+    except TypeError as error:
+        raise TypeError(
+            f"{name} contains a value that cannot be hashed ({error}); "
+            "pass strings, numbers or tuples"
+        ) from None
+    kinds = {
+        "number" if isinstance(value, Real) else type(value).__name__
+        for value in distinct
+    }
+    if len(kinds) > 1:
+        raise TypeError(
+            f"{name} mixes types ({', '.join(sorted(kinds))}); convert all to one type"
+        )
+    try:
+        ordered = sorted(distinct)
+    except TypeError:
+        raise TypeError(
+            f"{name} contains values of type {kinds.pop()}, which have no order; "
+            "pass strings, numbers or tuples"
+        ) from None
+    position = {value: code for code, value in enumerate(ordered)}
+    codes = np.fromiter((position[value] for value in values), np.intp, len(values))
+    names = np.empty(len(ordered), dtype=object)
+    names[:] = ordered
+    return (np.array(ordered) if kinds <= {"number", "str"} else names), codes
+
+
+def _check_length(array: NDArray, name: str, n_samples: int) -> None:
+    if len(array) != n_samples:
+        raise ValueError(
+            f"{name} has {len(array)} values for {n_samples} samples; "
+            "pass one value per sample"
+        )
+
+
+def check_domains(domains, n_samples: int, known: NDArray | None = None):
+    """Return the domains' names, sorted, and each sample's position among them.
+
+    Parameters
+    ----------
+    domains : array-like of shape (n_samples,) or None
+        Hashable labels of one type. None puts all samples into one domain, 0.
+    n_samples : int
+        How many samples there are.
+    known : ndarray of shape (n_domains,), default=None
+        The names that a fitted estimator knows: other names are an error, and
+        positions refer to these.
+    """
+    if domains is None:
+        if known is not None and len(known) > 1:
+            raise ValueError(
+                f"domains is missing; this estimator was fitted with {len(known)} "
+                "domains: pass domains=, one name per sample"
+            )
+        names = np.array([0]) if known is None else known
+        return names, np.zeros(n_samples, dtype=np.intp)
+    array = _as_array(domains, "domains")
+    _check_length(array, "domains", n_samples)
+    missing = _is_missing(array)
+    if missing.any():
+        raise ValueError(
+            f"domains has no value in row {int(np.flatnonzero(missing)[0])}; "
+            "every sample needs a domain: give it a name or drop the row"
+        )
+    if array.dtype.kind == "f" and np.isinf(array).any():
+        raise ValueError("domains contains infinity; give that domain a name")
+    names, codes = _encode(array, "domains")
+    if known is None:
+        return names, codes
+    position = {name: code for code, name in enumerate(known.tolist())}
+    unseen = [name for name in names.tolist() if name not in position]
+    if unseen:
+        raise ValueError(
+            f"domains contains {unseen[0]!r}, which was not there in fit; "
+            f"known domains are {known.tolist()}: fit again with all of them"
+        )
+    return known, np.array([position[name] for name in names.tolist()])[codes]
+
+
+def check_labels(y, n_samples: int, name: str = "y"):
+    """Return the classes, sorted, and each sample's class position, -1 if unlabelled.
+
+    Unlabelled are -1, NaN, None, pandas NA and masked entries. Only through `y`,
+    and only if the values are exactly {-1, 1}, -1 is a class, with a warning.
+    """
+    array = _as_array(y, name)
+    _check_length(array, name, n_samples)
+    if array.dtype.kind not in "biufUSO":
+        raise TypeError(f"{name} holds {array.dtype} values; pass integers or strings")
+    missing = _is_missing(array)
+    minus_one = _is_minus_one(array)
+    if name == "y" and minus_one.any() and _is_exactly_signs(array):
+        warnings.warn(
+            "y is exactly {-1, 1}, so -1 is taken as a class; mark unlabelled "
+            "samples by NaN or None, or pass them through y_mask",
+            AmbiguousLabelsWarning,
+            stacklevel=3,
+        )
+    else:
+        missing |= minus_one
+    present = array[~missing]
+    floats = present[_is_float(present)].astype(np.float64)
+    odd = floats[np.isinf(floats) | (floats != np.floor(floats))]
+    if len(odd):
+        raise ValueError(
+            f"{name} contains {odd[0]}. Unknown label type: continuous; classes "
+            "are whole numbers or strings, unlabelled samples -1 or NaN"
+        )
+    codes = np.full(n_samples, -1, dtype=np.intp)
+    classes, codes[~missing] = _encode(present, name)
+    return classes, codes
+
+
+def _is_minus_one(values: NDArray) -> NDArray:
+    if values.dtype.kind in "US":
+        return np.zeros(len(values), dtype=bool)
+    if values.dtype != object:
+        return values == -1
+    return _where(values, lambda value: isinstance(value, Real) and value == -1)
+
+
+def _is_float(values: NDArray) -> NDArray:
+    if values.dtype != object:
+        return np.full(len(values), values.dtype.kind == "f")
+    return _where(values, lambda value: isinstance(value, float | np.floating))
+
+
+def _is_exactly_signs(values: NDArray) -> bool:
+    return values.dtype.kind not in "US" and set(values.tolist()) == {-1, 1}
+
+
+def _where(values: NDArray, condition) -> NDArray:
+    return np.fromiter((condition(value) for value in values), bool, len(values))
+
+
+@dataclass(frozen=True, eq=False)
+class PartlyLabelled:
+    """Features of all samples of all domains, some of them labelled.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    domains : ndarray of shape (n_samples,)
+        Position of each sample's domain in `names`.
+    labels : ndarray of shape (n_samples,)
+        Position of each sample's class in `classes`, -1 where there is no label.
+    names : ndarray of shape (n_domains,)
+    classes : ndarray of shape (n_classes,)
+    """
+
+    X: NDArray
+    domains: NDArray
+    labels: NDArray
+    names: NDArray
+    classes: NDArray
+
+    @property
+    def labelled(self) -> NDArray:
+        """Whether each sample has a label."""
+        return self.labels >= 0
+
+    @property
+    def counts(self) -> NDArray:
+        """Labelled samples in each domain."""
+        return np.bincount(self.domains[self.labelled], minlength=len(self.names))
+
+
+def check_partly_labelled(estimator, X, y, domains) -> PartlyLabelled:
+    """Return what a transformer was given in `fit`, with at least one label."""
+    if y is None:
+        raise ValueError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, but "
+            "the target y is None; mark unlabelled samples by -1"
+        )
+    X = validate_data(estimator, X, ensure_min_samples=2)
+    names, domains = check_domains(domains, len(X))
+    classes, labels = check_labels(y, len(X))
+    if not (labels >= 0).any():
+        raise ValueError(
+            "y has no label at all, and nothing can be estimated without one; label "
+            "at least one sample, or split the first budget by 'uniform'"
+        )
+    return PartlyLabelled(X, domains, labels, names, classes)
