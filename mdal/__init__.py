@@ -10,7 +10,7 @@ The parts can be used alone:
 - :mod:`mdal.tables` holds the small tables that connect them.
 """
 
-from . import bounds, budget, divergence, exceptions, similarity, tables
+from . import bounds, budget, divergence, similarity, tables
 from ._version import __version__
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "bounds",
     "budget",
     "divergence",
-    "exceptions",
     "similarity",
     "tables",
 ]

@@ -38,7 +38,9 @@ def _parser() -> argparse.ArgumentParser:
         help="importance of each domain: alpha's column means, or any other",
     )
     command.add_argument("--spent", type=int, nargs="+", help="labels so far")
-    command.add_argument("--capacity", type=int, nargs="+", help="samples left to label")
+    command.add_argument(
+        "--capacity", type=int, nargs="+", help="samples left to label"
+    )
     command.add_argument("--names", nargs="+", help="names of the domains")
     command.set_defaults(run=_allocate)
     return parser

@@ -5,17 +5,13 @@ a clean array or raises an error that names the value, what was expected and
 what to do. Nothing is computed here, and nothing is validated below.
 """
 
-import warnings
 from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import column_or_1d
-from sklearn.utils.validation import validate_data
-
-from .exceptions import AmbiguousLabelsWarning
+from sklearn.utils import check_array, column_or_1d
 
 
 def check_count(value, name: str, *, minimum: int = 0) -> int:
@@ -32,16 +28,19 @@ def check_count(value, name: str, *, minimum: int = 0) -> int:
     return int(value)
 
 
-def check_positive(value, name: str, *, below: float = np.inf) -> float:
-    """Return `value` as a float if it lies strictly between 0 and `below`."""
+def check_number(
+    value, name: str, *, low: float = 0.0, high: float = np.inf, strict: bool = False
+) -> float:
+    """Return `value` as a float if it is from low to high, or strictly between."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise TypeError(
             f"{name}={value!r} is of type {type(value).__name__}; pass a number"
         )
-    if not 0 < value < below:
+    inside = low < value < high if strict else low <= value <= high
+    if not inside or not np.isfinite(value):
         raise ValueError(
-            f"{name}={value!r} is out of range; pass a number between 0 and {below}, "
-            "both excluded"
+            f"{name}={value!r} is out of range; pass a number between {low:g} and "
+            f"{high:g}{', both excluded' if strict else ''}"
         )
     return float(value)
 
@@ -320,24 +319,13 @@ def check_domains(domains, n_samples: int, known: NDArray | None = None):
 def check_labels(y, n_samples: int, name: str = "y"):
     """Return the classes, sorted, and each sample's class position, -1 if unlabelled.
 
-    Unlabelled are -1, NaN, None, pandas NA and masked entries. Only through `y`,
-    and only if the values are exactly {-1, 1}, -1 is a class, with a warning.
+    Unlabelled are -1, NaN, None, pandas NA and masked entries.
     """
     array = _as_array(y, name)
     _check_length(array, name, n_samples)
     if array.dtype.kind not in "biufUSO":
         raise TypeError(f"{name} holds {array.dtype} values; pass integers or strings")
-    missing = _is_missing(array)
-    minus_one = _is_minus_one(array)
-    if name == "y" and minus_one.any() and _is_exactly_signs(array):
-        warnings.warn(
-            "y is exactly {-1, 1}, so -1 is taken as a class; mark unlabelled "
-            "samples by NaN or None, or pass them through y_mask",
-            AmbiguousLabelsWarning,
-            stacklevel=3,
-        )
-    else:
-        missing |= minus_one
+    missing = _is_missing(array) | _is_minus_one(array)
     present = array[~missing]
     floats = present[_is_float(present)].astype(np.float64)
     odd = floats[np.isinf(floats) | (floats != np.floor(floats))]
@@ -363,10 +351,6 @@ def _is_float(values: NDArray) -> NDArray:
     if values.dtype != object:
         return np.full(len(values), values.dtype.kind == "f")
     return _where(values, lambda value: isinstance(value, float | np.floating))
-
-
-def _is_exactly_signs(values: NDArray) -> bool:
-    return values.dtype.kind not in "US" and set(values.tolist()) == {-1, 1}
 
 
 def _where(values: NDArray, condition) -> NDArray:
@@ -406,13 +390,16 @@ class PartlyLabelled:
 
 
 def check_partly_labelled(estimator, X, y, domains) -> PartlyLabelled:
-    """Return what a transformer was given in `fit`, with at least one label."""
+    """Return what a transformer was given in `fit`, with at least one label.
+
+    The estimator is not touched: it records the features when its fit has succeeded.
+    """
     if y is None:
         raise ValueError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but "
             "the target y is None; mark unlabelled samples by -1"
         )
-    X = validate_data(estimator, X, ensure_min_samples=2)
+    X = check_array(X, ensure_min_samples=2, estimator=estimator)
     names, domains = check_domains(domains, len(X))
     classes, labels = check_labels(y, len(X))
     if not (labels >= 0).any():

@@ -4,7 +4,7 @@ Functions of small arrays first; :class:`DomainBound` estimates the terms from
 features, labels and domains.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +15,8 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -29,8 +31,8 @@ from ._validation import (
     check_alpha,
     check_count,
     check_counts,
+    check_number,
     check_partly_labelled,
-    check_positive,
     check_table,
     check_weights,
     resolve_alpha,
@@ -39,7 +41,7 @@ from .divergence import (
     conditional_discriminators,
     discriminator_tables,
     hdh_distances,
-    resolve_discriminator,
+    prepare_discriminator,
 )
 from .tables import DomainTables
 
@@ -95,8 +97,8 @@ def one_domain_bound(
             "its sum"
         )
     errors = check_table(errors, "errors", alpha_row.shape, upper=1.0)
-    distance = check_table([distance], "distance", (1,), upper=2.0)[0]
-    lambda_ = check_table([lambda_], "lambda_", (1,))[0]
+    distance = check_number(distance, "distance", high=2)
+    lambda_ = check_number(lambda_, "lambda_")
     return float(alpha_row @ errors + distance / 2 + lambda_)
 
 
@@ -153,7 +155,7 @@ def complexity(
     shape = (None, len(counts)) if weights.ndim == 2 else (len(counts),)
     weights = check_table(weights, "weights", shape)
     d = check_count(vc_dimension, "vc_dimension", minimum=1)
-    delta = check_positive(delta, "delta", below=1)
+    delta = check_number(delta, "delta", high=1, strict=True)
     total = counts.sum()
     if total == 0:
         raise ValueError("counts are all 0; label at least one sample")
@@ -361,6 +363,7 @@ def error_bound(
                 "vc_dimension is missing; the complexity needs it: n_features + 1 for "
                 "linear classifiers"
             )
+        delta = check_number(delta, "delta", high=1, strict=True)
         options = {"vc_dimension": vc_dimension, "printed": printed}
         cost = complexity(alpha.mean(axis=0), counts, delta=delta, **options)
         row_costs = complexity(alpha, counts, delta=delta / n, **options)
@@ -484,7 +487,7 @@ class DomainBound(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     ----------
     classifier : scikit-learn classifier, default=None
         For h and every :math:`h_i`; takes ``sample_weight`` and has
-        `predict_proba`. None is a logistic regression.
+        `predict_proba`. None is a logistic regression on standardised features.
     discriminator : scikit-learn classifier, default=None
         See :class:`mdal.divergence.DomainDivergence`.
     alpha : array-like of shape (n_domains, n_domains) or "identity", default=None
@@ -581,11 +584,12 @@ class DomainBound(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         alpha = resolve_alpha(self.alpha, data.counts)
         n_folds = check_count(self.cv, "cv", minimum=2)
         rng = check_random_state(self.random_state)
-        discriminator = resolve_discriminator(self.discriminator, data.X, rng)
+        features, discriminator = prepare_discriminator(self.discriminator, data.X, rng)
         classifier = resolve_classifier(self.classifier, rng)
         folds = row_folds(data.domains, data.labelled, n_folds, rng)
 
-        _, scores = conditional_discriminators(discriminator, data, alpha, folds)
+        mapped = replace(data, X=features.transform(data.X))
+        _, scores = conditional_discriminators(discriminator, mapped, alpha, folds)
         rows = np.flatnonzero(data.labelled)
         known = data.X[rows], data.labels[rows], data.domains[rows]
         shared, seen = weighted_heads(classifier, *known, alpha.mean(axis=0)[None])
@@ -602,6 +606,7 @@ class DomainBound(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             printed=self.printed,
             domains=data.names.tolist(),
         )
+        validate_data(self, X, skip_check_array=True)  # records the features
         self.bound_, self.tables_, self.alpha_ = bound, tables, alpha
         self.classes_, self.domains_ = data.classes, data.names
         self.classifier_, self.domain_classifiers_ = shared[0][0], heads
@@ -643,7 +648,7 @@ class DomainBound(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 def resolve_classifier(classifier, rng):
     """Return a seeded clone of the classifier, or of a logistic regression for None."""
     if classifier is None:
-        classifier = LogisticRegression(max_iter=1000)
+        classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
     check_classifier(classifier, "classifier")
     return seeded_clone(classifier, rng)
 

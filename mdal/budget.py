@@ -12,7 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from ._validation import check_alpha, check_count, check_counts, check_weights
+from ._validation import (
+    check_alpha,
+    check_count,
+    check_counts,
+    check_number,
+    check_weights,
+)
 
 __all__ = [
     "CallableBudget",
@@ -386,11 +392,7 @@ class ErrorBudget(_Budget):
                 "errors is missing; the error-driven budget needs errors=, the "
                 "held-out error of each domain, or use 'uniform'"
             )
-        uniform = self.uniform_share
-        if not 0 <= uniform <= 1:
-            raise ValueError(
-                f"uniform_share={uniform!r} is out of range; pass a number from 0 to 1"
-            )
+        uniform = check_number(self.uniform_share, "uniform_share", high=1)
         # Without any error there is nothing to tell the domains apart.
         driven = errors if errors.any() else np.ones_like(errors)
         shares = uniform / len(room) + (1 - uniform) * driven / driven.sum()

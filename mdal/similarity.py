@@ -5,6 +5,7 @@ the simplex. The functions work on the small tables of :mod:`mdal.tables`; the
 transformers estimate alpha from features.
 """
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 from tqdm import tqdm
 
+from . import bounds
 from ._crossfit import row_folds, weighted_heads
 from ._validation import (
     PartlyLabelled,
@@ -29,18 +31,16 @@ from ._validation import (
     check_count,
     check_domains,
     check_finite,
+    check_number,
     check_option,
     check_partly_labelled,
-    check_positive,
-    check_table,
     resolve_alpha,
 )
-from .bounds import complexity as complexity_term
 from .bounds import resolve_classifier
 from .divergence import (
     conditional_discriminators,
     discriminator_tables,
-    resolve_discriminator,
+    prepare_discriminator,
 )
 from .tables import LOSSES, DomainTables
 
@@ -121,14 +121,8 @@ def alpha_objective(
     value = (alpha * _linear_part(tables, lambda_d)).sum()
     value -= lambda_d / (2 * n) * tables.misses.sum()
     if complexity is not None:
-        check_option(complexity, "complexity", COMPLEXITIES)
-        weights = alpha.mean(axis=0) if complexity == "mean" else alpha
-        delta = delta if complexity == "mean" else delta / n
-        value += np.mean(
-            complexity_term(
-                weights, tables.counts, vc_dimension=vc_dimension, delta=delta
-            )
-        )
+        _, term = _complexity_term(tables, alpha, complexity, vc_dimension, delta)
+        value += np.mean(term)
     return float(value)
 
 
@@ -174,23 +168,32 @@ def alpha_gradient(
     alpha = _check_alpha_of(alpha, tables)
     gradient = _linear_part(tables, lambda_d)
     if complexity is not None:
-        check_option(complexity, "complexity", COMPLEXITIES)
-        n, labelled = tables.n_domains, tables.counts > 0
-        weights = alpha.mean(axis=0) if complexity == "mean" else alpha
-        delta = delta if complexity == "mean" else delta / n
-        term = complexity_term(
-            weights, tables.counts, vc_dimension=vc_dimension, delta=delta
-        )
+        weights, term = _complexity_term(tables, alpha, complexity, vc_dimension, delta)
+        labelled = tables.counts > 0
         # The term is c sqrt(sum_j w_j^2 / beta_j), so its slope is
         # term * (w_j / beta_j) / (sum_j w_j^2 / beta_j), and dw_j / dalpha_ij = 1 / N.
         ratio = np.where(labelled, weights / np.where(labelled, tables.beta, 1), 0.0)
         spread = (weights * ratio).sum(axis=-1)
-        gradient += (np.expand_dims(term / spread, -1) * ratio) / n
+        gradient += np.expand_dims(term / spread, -1) * ratio / tables.n_domains
     return gradient
 
 
+def _complexity_term(tables, alpha, complexity, vc_dimension, delta):
+    """Return the weights that the term is about, and its value for each row of them."""
+    check_option(complexity, "complexity", COMPLEXITIES)
+    delta = check_number(delta, "delta", high=1, strict=True)
+    if complexity == "mean":
+        weights = alpha.mean(axis=0)
+    else:
+        weights, delta = alpha, delta / tables.n_domains
+    term = bounds.complexity(
+        weights, tables.counts, vc_dimension=vc_dimension, delta=delta
+    )
+    return weights, term
+
+
 def _linear_part(tables: DomainTables, lambda_d: float) -> NDArray:
-    lambda_d = check_table([lambda_d], "lambda_d", (1,))[0]
+    lambda_d = check_number(lambda_d, "lambda_d")
     terms = tables.errors[0] + tables.errors[1:] - lambda_d / 2 * tables.hits
     return np.where(tables.counts > 0, terms, 0.0) / tables.n_domains
 
@@ -409,6 +412,7 @@ class _Similarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         data = check_partly_labelled(self, X, y, domains)
         learned = self._estimate(data)
+        validate_data(self, X, skip_check_array=True)  # records the features
         for name, value in learned.items():
             setattr(self, name, value)
         self.column_means_ = self.alpha_.mean(axis=0)
@@ -455,9 +459,9 @@ class AdversarialSimilarity(_Similarity):
     In every step the conditional discriminator is trained anew on the surrogates of
     the current alpha, its held-out losses become tables, and alpha takes one
     multiplicative step (:func:`alpha_step`) down the objective
-    (:func:`alpha_objective`). The average of all iterates is the estimate: for fixed
-    tables the objective is linear in alpha, so single iterates wander to corners,
-    while the average approaches the balance of the game.
+    (:func:`alpha_objective`). The average of the second half of the iterates is the
+    estimate: for fixed tables the objective is linear in alpha, so single iterates
+    wander to corners, while the average approaches the balance of the game.
 
     Parameters
     ----------
@@ -466,7 +470,8 @@ class AdversarialSimilarity(_Similarity):
         the paper's choice.
     discriminator : scikit-learn classifier, default=None
         Takes ``sample_weight`` (a Pipeline: in its last step) and has
-        `predict_proba`. None is :func:`mdal.divergence.default_discriminator`.
+        `predict_proba`. None is a logistic regression on features of a Gaussian
+        kernel.
     classifier : scikit-learn classifier or None, default=None
         For the shared and the domains' classifiers, trained anew in every step. None
         leaves the first and third term of the objective out, so that alpha depends
@@ -563,9 +568,10 @@ class AdversarialSimilarity(_Similarity):
         check_option(self.loss, "loss", LOSSES)
         n_steps = check_count(self.n_steps, "n_steps", minimum=1)
         n_folds = check_count(self.cv, "cv", minimum=2)
-        step_size = check_positive(self.step_size, "step_size")
+        step_size = check_number(self.step_size, "step_size", strict=True)
         rng = check_random_state(self.random_state)
-        discriminator = resolve_discriminator(self.discriminator, data.X, rng)
+        features, discriminator = prepare_discriminator(self.discriminator, data.X, rng)
+        mapped = replace(data, X=features.transform(data.X))
         classifier = self.classifier and resolve_classifier(self.classifier, rng)
         folds = row_folds(data.domains, data.labelled, n_folds, rng)
         dimension = self.vc_dimension
@@ -576,37 +582,39 @@ class AdversarialSimilarity(_Similarity):
             "delta": self.delta,
         }
         alpha = average = resolve_alpha(None, data.counts)
+        burn_in = n_steps // 2
         if (data.counts > 0).sum() == 1:
             n_steps = 1  # there is nothing to choose between
         history = [alpha]
         for step in tqdm(range(1, n_steps + 1), disable=not self.verbose):
-            tables = self._tables(data, alpha, folds, discriminator, classifier)
+            _, scores = conditional_discriminators(discriminator, mapped, alpha, folds)
+            heads = {}
+            if classifier is not None:
+                heads = _held_out_heads(classifier, data, alpha, folds)
+            tables = discriminator_tables(scores, data, self.loss, **heads)
             alpha, average = alpha_step(
                 alpha,
                 alpha_gradient(tables, alpha, **objective),
                 step_size=step_size / np.sqrt(step),
                 average=average,
-                average_weight=1 / (step + 1),
+                average_weight=1 / max(1, step - burn_in),
             )
             history.append(alpha)
         return {"alpha_": average, "history_": np.array(history), "tables_": tables}
 
-    def _tables(self, data, alpha, folds, discriminator, classifier) -> DomainTables:
-        """Train discriminators, and classifiers if any, and return held-out losses."""
-        _, scores = conditional_discriminators(discriminator, data, alpha, folds)
-        heads = {}
-        if classifier is not None:
-            rows = np.flatnonzero(data.labelled)
-            _, probabilities = weighted_heads(
-                classifier,
-                data.X[rows],
-                data.labels[rows],
-                data.domains[rows],
-                np.vstack([alpha.mean(axis=0), alpha]),
-                folds[rows],
-            )
-            heads = {"probabilities": probabilities, "labels": data.labels[rows]}
-        return discriminator_tables(scores, data, self.loss, **heads)
+
+def _held_out_heads(classifier, data: PartlyLabelled, alpha, folds) -> dict:
+    """Train the shared and the domains' classifiers; return held-out predictions."""
+    rows = np.flatnonzero(data.labelled)
+    _, probabilities = weighted_heads(
+        classifier,
+        data.X[rows],
+        data.labels[rows],
+        data.domains[rows],
+        np.vstack([alpha.mean(axis=0), alpha]),
+        folds[rows],
+    )
+    return {"probabilities": probabilities, "labels": data.labels[rows]}
 
 
 class KernelMeanSimilarity(_Similarity):
@@ -672,7 +680,7 @@ class KernelMeanSimilarity(_Similarity):
         if self.gamma is None:
             gamma = 1 / _median_squared_distance(X, rng)
         else:
-            gamma = check_positive(self.gamma, "gamma")
+            gamma = check_number(self.gamma, "gamma", strict=True)
         present = np.flatnonzero(data.counts)
         rows = np.flatnonzero(data.labelled)
         samples, known = (X, data.domains), (X[rows], data.domains[rows])

@@ -1,5 +1,8 @@
 import os
 
+# Read when SciPy is first imported; scikit-learn's checks of array API input need it.
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
 import numpy as np
 import pytest
 from hypothesis import settings

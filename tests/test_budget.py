@@ -257,7 +257,7 @@ def test_rules_have_parameters_and_can_be_cloned(rule):
 def test_the_optimal_budget_moves_cumulative_shares_to_alpha():
     alpha = [[0.7, 0.2, 0.1], [0.5, 0.4, 0.1], [0.6, 0.0, 0.4]]  # means .6, .2, .2
     new = OptimalBudget().split(100, alpha=alpha, spent=[10, 10, 30], sizes=[999] * 3)
-    assert (new + [10, 10, 30]).tolist() == [90, 30, 30]
+    assert np.add(new, [10, 10, 30]).tolist() == [90, 30, 30]
 
 
 def test_the_optimal_budget_counts_unknown_columns_as_uniform():

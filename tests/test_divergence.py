@@ -1,0 +1,152 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from mdal._crossfit import row_folds
+from mdal.divergence import (
+    DomainDivergence,
+    hdh_distance,
+    hdh_distances,
+    proxy_a_distance,
+)
+from mdal.tables import domain_tables
+
+scores = st.lists(st.floats(0, 1), min_size=1, max_size=20)
+
+
+def test_distances_by_hand():
+    # One of four originals is missed, one of two surrogates taken for original.
+    assert hdh_distance([1, 1, 1, 0], [1, 0]) == pytest.approx(2 * (1 - 0.25 - 0.5))
+    assert proxy_a_distance([1, 1, 1, 0], [1, 0]) == pytest.approx(2 * (1 - 4 / 6))
+    assert hdh_distance([0.9, 0.8], [0.1]) == 2
+    assert hdh_distance([0.1], [0.9]) == 0  # worse than chance is clipped
+
+
+@given(scores, scores)
+def test_distances_lie_between_0_and_2(original, surrogate):
+    assert 0 <= hdh_distance(original, surrogate) <= 2
+    assert 0 <= proxy_a_distance(original, surrogate) <= 2
+
+
+@given(st.integers(1, 20).flatmap(lambda n: st.tuples(*[
+    st.lists(st.floats(0, 1), min_size=n, max_size=n)] * 2)))  # fmt: skip
+def test_both_distances_agree_on_samples_of_equal_size(sides):
+    assert hdh_distance(*sides) == pytest.approx(proxy_a_distance(*sides))
+
+
+@given(st.integers(0, 10**6))
+def test_both_forms_of_the_distance_agree_on_a_resampled_surrogate(seed):
+    # With whole-number weights the surrogate can be sampled exactly: labelled
+    # domains of equal size, repeated in proportion to alpha.
+    rng = np.random.default_rng(seed)
+    n, size = 3, 4
+    repeats = rng.integers(0, 5, (n, n))
+    repeats[np.arange(n), np.arange(n)] += 1
+    alpha = repeats / repeats.sum(axis=1, keepdims=True)
+    labelled, labelled_domains = (
+        rng.uniform(size=(n * size, n)),
+        np.repeat(range(n), size),
+    )
+    pool, pool_domains = rng.uniform(size=30), np.r_[range(n), rng.integers(n, size=27)]
+    tables = domain_tables(pool, pool_domains, labelled, labelled_domains)
+    for i, distance in enumerate(hdh_distances(tables, alpha)):
+        surrogate = np.repeat(labelled[:, i], repeats[i][labelled_domains])
+        assert distance == pytest.approx(
+            hdh_distance(pool[pool_domains == i], surrogate)
+        )
+
+
+def test_far_domains_are_far_from_a_mixture_and_near_themselves(two_far_domains):
+    X, y, domains = two_far_domains
+    mixed = DomainDivergence(random_state=0).fit(X, y, domains=domains)
+    own = DomainDivergence(alpha="identity", random_state=0).fit(X, y, domains=domains)
+    # Half of each surrogate is the other domain: the best discriminator errs on the
+    # half that is its own, so the distance is 2 (1 - 1 / 2) = 1.
+    np.testing.assert_allclose(mixed.distances_, 1, atol=0.1)
+    assert own.distances_.max() < 0.3
+
+
+def test_identical_domains_cannot_be_told_apart(identical_domains):
+    X, y, domains = identical_domains
+    fitted = DomainDivergence(random_state=0).fit(X, y, domains=domains)
+    assert fitted.distances_.max() < 0.25
+    assert np.abs(fitted.transform(X) - 0.5).mean() < 0.1
+
+
+def test_scores_tell_samples_of_the_original_from_outliers(two_far_domains):
+    X, y, domains = two_far_domains
+    fitted = DomainDivergence(random_state=0).fit(X, y, domains=domains)
+    scores = fitted.transform(X)
+    assert scores.shape == (400, 2)
+    assert scores[:200, 0].mean() > 0.6 > 0.3 > scores[200:, 0].mean()
+    assert fitted.get_feature_names_out().tolist() == [
+        "domaindivergence0",
+        "domaindivergence1",
+    ]
+
+
+def test_scores_are_the_density_ratio():
+    # O = N(0, 1), labelled rows all below 0, so S = N(0, 1) given z < 0 and
+    # f = O / (O + S) = 1 / 3 below 0 and 1 above.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 1))
+    y = np.where(X[:, 0] < 0, 0, -1)
+    boosted = HistGradientBoostingClassifier(max_iter=30)
+    fitted = DomainDivergence(boosted, random_state=0).fit(X, y)
+    below, above = fitted.transform([[-0.5]])[0, 0], fitted.transform([[0.5]])[0, 0]
+    assert below == pytest.approx(1 / 3, abs=0.05)
+    assert above > 0.95
+    # Optimal: misses 1/2 (f < 1/2 below 0), hits 0, so d = 2 (1 - 1/2) = 1.
+    assert fitted.distances_[0] == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    "discriminator",
+    [LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression())],
+    ids=["classifier", "pipeline"],
+)
+def test_any_weighted_classifier_can_be_the_discriminator(
+    discriminator, two_far_domains
+):
+    X, y, domains = two_far_domains
+    fitted = DomainDivergence(discriminator, random_state=0).fit(X, y, domains=domains)
+    np.testing.assert_allclose(fitted.distances_, 1, atol=0.1)
+    assert not hasattr(discriminator, "classes_")
+
+
+@given(
+    n_labelled=st.lists(st.integers(0, 4), min_size=1, max_size=4),
+    n_folds=st.integers(2, 5),
+)
+def test_two_labelled_rows_are_never_all_in_one_fold(n_labelled, n_folds):
+    domains = np.repeat(np.arange(len(n_labelled)), 6)
+    labelled = np.concatenate([np.arange(6) < n for n in n_labelled])
+    folds = row_folds(domains, labelled, n_folds, np.random.default_rng(0))
+    if sum(n_labelled) > 1:
+        assert len(set(folds[labelled])) == min(n_folds, sum(n_labelled))
+    sizes = np.bincount(folds, minlength=n_folds)
+    assert sizes.max() - sizes.min() <= 1
+
+
+@pytest.mark.parametrize("alpha", [None, "identity"])
+def test_one_labelled_sample_per_domain_is_enough(alpha):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    y, domains = np.full(20, -1), np.repeat([0, 1], 10)
+    y[[3, 14]] = 1
+    fitted = DomainDivergence(alpha=alpha, random_state=0).fit(X, y, domains=domains)
+    assert np.isfinite(fitted.distances_).all()
+
+
+def test_the_same_seed_gives_the_same_distances(two_far_domains):
+    X, y, domains = two_far_domains
+    fits = [
+        DomainDivergence(random_state=seed).fit(X, y, domains=domains).transform(X)
+        for seed in (0, 0, 1)
+    ]
+    assert np.array_equal(fits[0], fits[1])
+    assert not np.array_equal(fits[0], fits[2])

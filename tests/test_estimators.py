@@ -1,0 +1,150 @@
+"""What every estimator here must do to be one: scikit-learn's checks, and metadata."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import mdal
+from mdal.bounds import DomainBound
+from mdal.budget import _Budget
+from mdal.divergence import DomainDivergence
+from mdal.similarity import AdversarialSimilarity, KernelMeanSimilarity
+
+ESTIMATORS = [
+    AdversarialSimilarity(),
+    DomainBound(),
+    DomainDivergence(),
+    KernelMeanSimilarity(),
+]
+
+
+def public_estimators():
+    modules = [getattr(mdal, name) for name in mdal.__all__ if name != "__version__"]
+    public = {getattr(module, name) for module in modules for name in module.__all__}
+    return {c for c in public if isinstance(c, type) and issubclass(c, BaseEstimator)}
+
+
+def test_every_estimator_is_checked():
+    # A budget is a rule without data: it has parameters and can be cloned, which
+    # test_budget shows, but there is nothing to fit.
+    rules = {c for c in public_estimators() if issubclass(c, _Budget)}
+    assert not any(hasattr(rule, "fit") for rule in rules)
+    assert {type(e) for e in ESTIMATORS} == public_estimators() - rules
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learn_compatible(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(params=ESTIMATORS, ids=lambda e: type(e).__name__)
+def estimator(request):
+    estimator = clone(request.param).set_params(random_state=0)
+    if isinstance(estimator, AdversarialSimilarity):
+        estimator.set_params(n_steps=3)
+    return estimator
+
+
+def learned(estimator):
+    """The fitted tables of an estimator, as one array."""
+    alpha = np.ravel(estimator.alpha_)
+    if hasattr(estimator, "bound_"):
+        return np.r_[alpha, estimator.bound_.u_e]
+    if hasattr(estimator, "distances_"):
+        return np.r_[alpha, estimator.distances_]
+    return alpha
+
+
+def transform(estimator, X, domains):
+    similarity = isinstance(estimator, AdversarialSimilarity | KernelMeanSimilarity)
+    return estimator.transform(X, **({"domains": domains} if similarity else {}))
+
+
+def test_a_pickled_copy_gives_the_same_answers(estimator, two_far_domains):
+    X, y, domains = two_far_domains
+    estimator.fit(X, y, domains=domains)
+    copy = pickle.loads(pickle.dumps(estimator))
+    assert np.array_equal(transform(estimator, X, domains), transform(copy, X, domains))
+
+
+def test_refitting_with_the_same_seed_repeats_bit_by_bit(estimator, two_far_domains):
+    X, y, domains = two_far_domains
+    first = learned(clone(estimator).fit(X, y, domains=domains))
+    np.random.seed(123)
+    again = learned(clone(estimator).fit(X, y, domains=domains))
+    assert np.array_equal(first, again)
+
+
+def test_fitting_reads_no_global_generator(estimator, two_far_domains):
+    X, y, domains = two_far_domains
+    before = np.random.get_state()[1].copy()
+    estimator.fit(X, y, domains=domains)
+    assert np.array_equal(before, np.random.get_state()[1])
+
+
+def test_all_marks_of_a_missing_label_are_one(estimator, two_far_domains):
+    X, y, domains = two_far_domains
+    expected = learned(clone(estimator).fit(X, y, domains=domains))
+    missing = y == -1
+    names = np.array(["no", "yes", ""], dtype=object)[y]
+    names[missing] = None
+    forms = [
+        y.tolist(),
+        np.where(missing, np.nan, y),
+        np.ma.masked_array(np.where(missing, 0, y), mask=missing),
+        pd.Series(y).astype("Int64").mask(missing),
+        names,
+        pd.Series(names, dtype="category"),
+        [None if value == -1 else value for value in y.tolist()],
+    ]
+    for form in forms:
+        found = learned(clone(estimator).fit(X, form, domains=domains))
+        assert np.array_equal(expected, found)
+
+
+def test_domains_may_have_any_names(estimator, two_far_domains):
+    X, y, domains = two_far_domains
+    expected = learned(clone(estimator).fit(X, y, domains=domains))
+    codes = (domains == "off").astype(int)
+    forms = [codes, codes.tolist(), codes + 0.5, [("site", code) for code in codes]]
+    forms += [pd.Series(domains, dtype="category"), domains.astype(object)]
+    for form in forms:
+        fitted = clone(estimator).fit(X, y, domains=form)
+        assert np.array_equal(expected, learned(fitted))
+        assert len(fitted.domains_) == 2
+
+
+def test_pipelines_route_domains(estimator, two_far_domains):
+    X, y, domains = two_far_domains
+    with config_context(enable_metadata_routing=True):
+        pipe = make_pipeline(StandardScaler(), clone(estimator))
+        pipe.fit(X, y, domains=domains)
+        routed = learned(pipe[-1])
+    direct = clone(estimator).fit(StandardScaler().fit_transform(X), y, domains=domains)
+    assert np.array_equal(routed, learned(direct))
+    pipe = make_pipeline(StandardScaler(), clone(estimator))
+    step = pipe.steps[-1][0]
+    pipe.fit(X, y, **{f"{step}__domains": domains})
+    assert np.array_equal(routed, learned(pipe[-1]))
+
+
+def test_parameters_are_stored_as_given(estimator):
+    for name, value in estimator.get_params().items():
+        assert getattr(estimator, name) is value
+
+
+def test_a_failed_fit_leaves_the_fitted_state(estimator, two_far_domains):
+    X, y, domains = two_far_domains
+    estimator.fit(X, y, domains=domains)
+    state = pickle.dumps(vars(estimator))
+    for wrong in ({"domains": domains[:5]}, {"domains": [domains]}):
+        with pytest.raises(ValueError):
+            estimator.fit(X[:, :2], y, **wrong)
+    assert pickle.dumps(vars(estimator)) == state

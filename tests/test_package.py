@@ -1,0 +1,152 @@
+"""The package as a whole: its names, its layers, and what importing it does."""
+
+import ast
+import re
+import subprocess
+import sys
+import time
+from importlib.metadata import entry_points, metadata, requires
+from pathlib import Path
+
+import pytest
+
+import mdal
+from mdal.__main__ import main
+
+PACKAGE = Path(mdal.__file__).parent
+ROOT = Path(__file__).parent.parent
+
+# From the lowest layer up: a module imports only those before it.
+LAYERS = {
+    0: ["_version", "_validation"],
+    1: ["_crossfit", "tables", "budget", "divergence", "bounds", "similarity"],
+    4: ["__init__", "__main__"],
+}
+ORDER = [module for layer in LAYERS.values() for module in layer]
+
+
+def imports(path):
+    """Pairs of a module's name and whether it is in this package."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, False) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield node.module, False
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 1
+            names = [node.module] if node.module else [a.name for a in node.names]
+            yield from ((name, True) for name in names)
+
+
+def run(code):
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    return result.stdout.strip()
+
+
+def test_every_module_has_a_layer():
+    assert {path.stem for path in PACKAGE.glob("*.py")} == set(ORDER)
+
+
+@pytest.mark.parametrize("module", ORDER)
+def test_imports_point_downwards(module):
+    for name, ours in imports(PACKAGE / f"{module}.py"):
+        if ours:
+            assert ORDER.index(name) < ORDER.index(module), f"{module} imports {name}"
+        else:
+            assert not name.startswith("mdal"), "imports of our own are relative"
+            # Private parts of other packages may change without notice.
+            assert not any(part.startswith("_") for part in name.split("."))
+
+
+@pytest.mark.parametrize("module", LAYERS[0] + LAYERS[1])
+def test_the_maths_needs_no_torch(module):
+    roots = {name.split(".")[0] for name, _ in imports(PACKAGE / f"{module}.py")}
+    assert not roots & {"torch", "skorch"}
+
+
+def test_every_public_name_exists_and_is_documented():
+    assert mdal.__all__ == sorted(mdal.__all__)
+    for module_name in set(mdal.__all__) - {"__version__"}:
+        module = getattr(mdal, module_name)
+        assert sorted(module.__all__, key=str) == module.__all__
+        for name in module.__all__:
+            public = getattr(module, name)
+            if callable(public):
+                assert "Examples\n" in public.__doc__, name
+                assert ">>> " in public.__doc__, name
+
+
+def test_importing_moves_no_global_state():
+    code = """
+import logging, random, warnings
+import numpy, sklearn, torch
+def state():
+    root = logging.getLogger()
+    return (repr(numpy.random.get_state()), torch.get_rng_state().tolist(),
+            torch.get_default_dtype(), torch.get_num_threads(), random.getstate(),
+            sklearn.get_config(), root.level, list(root.handlers),
+            repr(numpy.geterr()))
+before, filters = state(), list(warnings.filters)
+import mdal
+assert state() == before
+print(len(warnings.filters) - len(filters))
+"""
+    # scikit-learn's and scipy's own imports may add filters; ours adds none.
+    ours = run(code)
+    theirs = run(
+        code.replace(
+            "import mdal",
+            "import sklearn.kernel_approximation, sklearn.linear_model, sklearn.dummy,"
+            " sklearn.pipeline, sklearn.metrics.pairwise, scipy.optimize, tqdm",
+        )
+    )
+    assert ours == theirs
+
+
+def test_importing_is_quick():
+    def seconds(code):
+        times = []
+        for _ in range(3):
+            start = time.perf_counter()
+            run(code)
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    assert seconds("import mdal") < 1.5 * seconds("import torch, skorch")
+
+
+def test_the_version_is_that_of_the_distribution():
+    assert metadata("mdal-learn")["Version"] == mdal.__version__
+
+
+def test_dependencies_have_lower_bounds_and_no_caps():
+    for requirement in requires("mdal-learn"):
+        assert re.fullmatch(r"[\w-]+>=[\d.]+(; .*)?", requirement), requirement
+
+
+def test_the_readme_has_one_command_for_the_main_job_and_one_for_the_tests():
+    lines = (ROOT / "README.md").read_text().splitlines()
+    commands = [line for line in lines if line.startswith("python3 -m venv")]
+    assert len(commands) == 2
+    assert [("pytest" in command) for command in commands] == [False, True]
+    for command in commands:
+        assert "-c constraints.txt" in command
+
+
+def test_the_command_line_splits_a_budget(capsys):
+    (script,) = entry_points(group="console_scripts", name="mdal")
+    assert script.load() is main
+    arguments = "allocate --budget 60 --weights 0.5 0.3 0.2 --spent 20 20 20"
+    assert main([*arguments.split(), "--names", "shop", "site", "ward"]) == 0
+    assert capsys.readouterr().out == "shop  40\nsite  16\nward  4\n"
+
+
+def test_the_command_line_names_wrong_input(capsys):
+    assert main(["allocate", "--budget", "-5", "--weights", "1"]) == 2
+    assert "budget=-5" in capsys.readouterr().err
+    assert (
+        main(["allocate", "--budget", "5", "--weights", "1", "--names", "a", "b"]) == 2
+    )
+    assert "2 values for 1 domains" in capsys.readouterr().err

@@ -1,0 +1,292 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import approx_fprime, minimize
+from sklearn.linear_model import LogisticRegression
+
+from mdal.bounds import table_bound
+from mdal.similarity import (
+    AdversarialSimilarity,
+    KernelMeanSimilarity,
+    alpha_gradient,
+    alpha_objective,
+    alpha_step,
+    mixture_weights,
+    solve_alpha,
+)
+from mdal.tables import DomainTables
+
+seeds = st.integers(0, 10**6)
+
+
+def random_tables(rng, n=3):
+    return DomainTables(
+        misses=rng.uniform(size=n),
+        hits=rng.uniform(size=(n, n)),
+        counts=rng.integers(1, 50, n),
+        errors=rng.uniform(size=(n + 1, n)),
+    )
+
+
+def slow_objective(tables, alpha, lambda_d):
+    """V_h - lambda_d V_d + V_lambda, term by term from the paper's equations."""
+    n = len(alpha)
+    v_h = sum(
+        np.mean([alpha[i][j] for i in range(n)]) * tables.errors[0][j] for j in range(n)
+    )
+    v_d = sum(
+        tables.misses[i] + sum(alpha[i][j] * tables.hits[i][j] for j in range(n))
+        for i in range(n)
+    ) / (2 * n)
+    v_lambda = sum(
+        alpha[i][j] * tables.errors[1 + i][j] for i in range(n) for j in range(n)
+    )
+    return v_h - lambda_d * v_d + v_lambda / n
+
+
+@given(seeds, st.floats(0, 3))
+def test_the_objective_is_the_papers(seed, lambda_d):
+    rng = np.random.default_rng(seed)
+    tables, alpha = random_tables(rng), rng.dirichlet(np.ones(3), 3)
+    value = alpha_objective(tables, alpha, lambda_d=lambda_d)
+    assert value == pytest.approx(slow_objective(tables, alpha, lambda_d))
+
+
+@pytest.mark.parametrize("complexity", [None, "mean", "row"])
+@given(seed=seeds)
+def test_the_gradient_is_that_of_the_objective(complexity, seed):
+    rng = np.random.default_rng(seed)
+    tables, alpha = random_tables(rng), rng.dirichlet(np.full(3, 5.0), 3)
+    options = {"lambda_d": 1.5, "complexity": complexity, "vc_dimension": 4}
+    gradient = alpha_gradient(tables, alpha, **options)
+
+    # Along directions that keep the rows on the simplex.
+    for _ in range(3):
+        direction = rng.normal(size=(3, 3))
+        direction -= direction.mean(axis=1, keepdims=True)
+        slope = approx_fprime(
+            [0.0],
+            lambda t, d=direction: alpha_objective(tables, alpha + t * d, **options),
+            1e-7,
+        )
+        assert (gradient * direction).sum() == pytest.approx(slope[0], abs=1e-5)
+
+
+@given(seeds)
+def test_the_full_bound_is_the_objective_with_lambda_2_and_complexity(seed):
+    rng = np.random.default_rng(seed)
+    n = 3
+    # Misses and hits of at most 1/2 keep the distances from being clipped.
+    tables = DomainTables(
+        rng.uniform(0, 0.5, n),
+        rng.uniform(0, 0.5, (n, n)),
+        rng.integers(1, 50, n),
+        rng.uniform(size=(n + 1, n)),
+    )
+    alphas = rng.dirichlet(np.ones(n), (2, n))
+    options = {"lambda_d": 2, "complexity": "mean", "vc_dimension": 4}
+    values = [alpha_objective(tables, alpha, **options) for alpha in alphas]
+    bounds = [table_bound(tables, alpha, vc_dimension=4).u_e for alpha in alphas]
+    assert values[0] - values[1] == pytest.approx(bounds[0] - bounds[1])
+
+
+@given(seeds, st.floats(0, 50))
+def test_a_step_stays_on_the_simplex_and_goes_down(seed, step_size):
+    rng = np.random.default_rng(seed)
+    tables, alpha = random_tables(rng), rng.dirichlet(np.ones(3), 3)
+    gradient = alpha_gradient(tables, alpha)
+    new, _ = alpha_step(alpha, gradient, step_size=step_size)
+    np.testing.assert_allclose(new.sum(axis=1), 1)
+    assert (new >= 0).all()
+    assert (new * gradient).sum() <= (alpha * gradient).sum() + 1e-9
+
+
+def test_a_step_by_hand():
+    alpha = np.array([[0.5, 0.5], [0.8, 0.2]])
+    gradient = np.array([[0.0, np.log(2) / 2], [0.0, 0.0]])
+    new, average = alpha_step(alpha, gradient, average=alpha, average_weight=0.25)
+    np.testing.assert_allclose(new, [[2 / 3, 1 / 3], [0.8, 0.2]])
+    np.testing.assert_allclose(
+        average[0], [0.75 / 2 + 0.25 * 2 / 3, 0.75 / 2 + 0.25 / 3]
+    )
+
+
+def test_weights_of_zero_stay_zero():
+    new, _ = alpha_step(
+        np.array([[0.0, 1.0], [0.0, 1.0]]), np.array([[-9, 0], [0, 0.0]])
+    )
+    assert new.tolist() == [[0, 1], [0, 1]]
+
+
+def test_without_complexity_the_solution_is_a_corner():
+    rng = np.random.default_rng(0)
+    tables = random_tables(rng)
+    solution = solve_alpha(tables)
+    corners = [np.eye(3)[list(js)] for js in np.ndindex(3, 3, 3)]
+    best = min(corners, key=lambda a: slow_objective(tables, a, 1.0))
+    assert solution.tolist() == best.tolist()
+
+
+@pytest.mark.parametrize("complexity", ["mean", "row"])
+def test_with_complexity_the_solution_is_that_of_a_general_solver(complexity):
+    for seed in range(3):
+        tables = random_tables(np.random.default_rng(seed))
+        options = {"complexity": complexity, "vc_dimension": 2}
+        solution = solve_alpha(tables, **options)
+
+        def objective(flat, tables=tables, options=options):
+            alpha = np.clip(flat.reshape(3, 3), 1e-12, None)
+            alpha /= alpha.sum(axis=1, keepdims=True)
+            return alpha_objective(tables, alpha, **options)
+
+        reference = minimize(
+            objective,
+            np.full(9, 1 / 3),
+            bounds=[(0, 1)] * 9,
+            method="SLSQP",
+            options={"ftol": 1e-12, "maxiter": 500},
+        )
+        assert alpha_objective(tables, solution, **options) <= reference.fun + 1e-6
+
+
+def test_only_the_complexity_by_row_spreads_the_rows():
+    tables = DomainTables(
+        misses=[0.5, 0.5], hits=[[1.0, 0.9], [0.9, 1.0]], counts=[500, 500]
+    )
+    by_mean = solve_alpha(tables, complexity="mean", vc_dimension=3)
+    by_row = solve_alpha(tables, complexity="row", vc_dimension=3)
+    # Identity rows have uniform column means: nothing spreads them.
+    np.testing.assert_allclose(by_mean, np.eye(2), atol=0.01)
+    assert by_row[0, 0] < 0.9
+
+
+def test_domains_without_labels_get_no_weight():
+    tables = DomainTables([0.5, 0.5], [[0.1, 0.0], [0.3, 0.0]], counts=[9, 0])
+    assert solve_alpha(tables).tolist() == [[1, 0], [1, 0]]
+    assert solve_alpha(tables, complexity="row").tolist() == [[1, 0], [1, 0]]
+    assert (alpha_gradient(tables, [[1, 0], [1, 0]])[:, 1] == 0).all()
+
+
+@given(seeds)
+def test_mixture_weights_are_optimal(seed):
+    rng = np.random.default_rng(seed)
+    n, dimension = int(rng.integers(1, 5)), int(rng.integers(1, 5))
+    points = rng.normal(size=(n, dimension))
+    target = rng.normal(size=dimension)
+    weights = mixture_weights(points @ points.T, points @ target)
+    assert weights.sum() == pytest.approx(1) and (weights >= 0).all()
+    # Optimal on the simplex: no vertex lies in a direction of descent.
+    residual = weights @ points - target
+    slopes = points @ residual
+    assert slopes.min() >= weights @ slopes - 1e-6 * (1 + np.abs(slopes).max())
+
+
+def planted(seed=0, n=1500):
+    """Three domains whose labelled rows are Gaussians, and all rows known mixtures."""
+    rng = np.random.default_rng(seed)
+    truth = np.array([[0.6, 0.4, 0.0], [0.1, 0.5, 0.4], [0.3, 0.0, 0.7]])
+    centres = 2.0 * np.eye(3, 5)
+    X, labelled, domains = [], [], []
+    for i, row in enumerate(truth):
+        source = np.repeat(range(3), np.round(row * n).astype(int))
+        X.append(centres[source] + rng.normal(size=(len(source), 5)))
+        labelled.append(source == i)
+        domains.append(np.full(len(source), i))
+    X, labelled = np.concatenate(X), np.concatenate(labelled)
+    y = np.where(labelled, X[:, 4] > 0, -1)
+    return X, y, np.concatenate(domains), truth
+
+
+ESTIMATORS = [
+    KernelMeanSimilarity(random_state=0),
+    AdversarialSimilarity("zero_one", random_state=0),
+    AdversarialSimilarity("probability", random_state=0),
+    AdversarialSimilarity("cross_entropy", random_state=0),
+    AdversarialSimilarity("zero_one", classifier=LogisticRegression(), random_state=0),
+]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: str(e)[:60])
+def test_planted_mixtures_are_found(estimator):
+    X, y, domains, truth = planted()
+    found = estimator.fit(X, y, domains=domains)
+    assert np.abs(found.alpha_ - truth).mean() < 0.04
+    np.testing.assert_allclose(found.alpha_.sum(axis=1), 1)
+    np.testing.assert_allclose(found.column_means_, found.alpha_.mean(axis=0))
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS[:2], ids=["kernel", "adversarial"])
+def test_a_domain_without_labels_is_explained_by_the_others(estimator):
+    X, y, domains, _ = planted(n=400)
+    y = np.where(domains == 1, -1, y)
+    found = estimator.fit(X, y, domains=domains)
+    assert found.alpha_[:, 1].tolist() == [0, 0, 0]
+    np.testing.assert_allclose(found.alpha_.sum(axis=1), 1)
+    weights = found.transform(X, domains=domains)
+    assert (weights[domains == 1] == 0).all()
+
+
+def test_a_classifier_moves_alpha_away_from_difficult_domains():
+    # Two domains with the same features; the labels of the second are noise.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 2))
+    domains = np.repeat([0, 1], 400)
+    y = np.where(domains == 0, X[:, 0] > 0, rng.uniform(size=800) > 0.5).astype(int)
+    y[np.arange(800) % 2 == 0] = -1
+    plain = AdversarialSimilarity(random_state=0).fit(X, y, domains=domains)
+    aware = AdversarialSimilarity(
+        classifier=LogisticRegression(), step_size=1.0, random_state=0
+    ).fit(X, y, domains=domains)
+    assert abs(plain.column_means_[0] - 0.5) < 0.25
+    assert aware.column_means_[0] > plain.column_means_[0] + 0.15
+
+
+def test_the_complexity_by_row_pulls_alpha_to_the_shares_of_labels():
+    X, y, domains, _ = planted(n=400)
+    plain = AdversarialSimilarity(random_state=0).fit(X, y, domains=domains)
+    spread = AdversarialSimilarity(
+        complexity="row", vc_dimension=1, random_state=0
+    ).fit(X, y, domains=domains)
+    beta = plain.counts_ / plain.counts_.sum()
+    assert np.abs(spread.alpha_ - beta).sum() < np.abs(plain.alpha_ - beta).sum()
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS[:2], ids=["kernel", "adversarial"])
+def test_weights_of_labelled_samples_sum_to_one_in_every_surrogate(estimator):
+    X, y, domains, _ = planted(n=400)
+    weights = estimator.fit_transform(X, y, domains=domains)
+    assert weights.shape == (len(X), 3)
+    np.testing.assert_allclose(weights[y >= 0].sum(axis=0), 1)
+
+
+def test_one_domain_has_one_weight():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    y = np.where(np.arange(50) < 20, 1, -1)
+    for estimator in (AdversarialSimilarity(), KernelMeanSimilarity()):
+        assert estimator.fit(X, y).alpha_.tolist() == [[1.0]]
+        assert np.unique(estimator.transform(X)).tolist() == [1 / 20]
+
+
+def test_iterates_start_uniform_and_the_mean_of_the_second_half_is_the_answer():
+    X, y, domains, _ = planted(n=200)
+    found = AdversarialSimilarity(n_steps=7, random_state=0).fit(X, y, domains=domains)
+    assert found.history_.shape == (8, 3, 3)
+    assert (found.history_[0] == 1 / 3).all()
+    np.testing.assert_allclose(found.history_[4:].mean(axis=0), found.alpha_)
+
+
+def test_blocks_do_not_change_kernel_means(monkeypatch):
+    X, y, domains, _ = planted(n=100)
+    whole = KernelMeanSimilarity(random_state=0).fit(X, y, domains=domains).alpha_
+    monkeypatch.setattr("mdal.similarity._BLOCK", 500)
+    parts = KernelMeanSimilarity(random_state=0).fit(X, y, domains=domains).alpha_
+    np.testing.assert_allclose(whole, parts, atol=1e-8)
+
+
+def test_progress_is_shown_only_when_asked(capsys):
+    X, y, domains, _ = planted(n=60)
+    AdversarialSimilarity(n_steps=2).fit(X, y, domains=domains)
+    assert capsys.readouterr().err == ""
+    AdversarialSimilarity(n_steps=2, verbose=True).fit(X, y, domains=domains)
+    assert "2/2" in capsys.readouterr().err
