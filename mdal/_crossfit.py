@@ -2,6 +2,7 @@
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline
@@ -54,10 +55,13 @@ def seeded_clone(estimator, random_state):
 
 def fit_weighted(classifier, X, y, weights: NDArray):
     """Fit with weights scaled to mean 1, so that regularisation keeps its meaning."""
-    name = "sample_weight"
-    if isinstance(classifier, Pipeline):
-        name = f"{classifier.steps[-1][0]}__{name}"
-    return classifier.fit(X, y, **{name: weights / weights.mean()})
+    weights = weights / weights.mean()
+    if not isinstance(classifier, Pipeline):
+        return classifier.fit(X, y, sample_weight=weights)
+    # A step takes parameters by its name only while metadata routing is off.
+    with config_context(enable_metadata_routing=False):
+        last = classifier.steps[-1][0]
+        return classifier.fit(X, y, **{f"{last}__sample_weight": weights})
 
 
 def surrogate_weights(alpha_row: NDArray, domains: NDArray) -> NDArray:

@@ -20,7 +20,7 @@ from ._validation import (
     check_table,
 )
 
-__all__ = ["LOSSES", "DomainTables", "domain_tables"]
+__all__ = ["DomainTables", "domain_tables"]
 
 LOSSES = ("cross_entropy", "probability", "zero_one")
 

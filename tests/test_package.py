@@ -70,7 +70,7 @@ def test_every_public_name_exists_and_is_documented():
     assert mdal.__all__ == sorted(mdal.__all__)
     for module_name in set(mdal.__all__) - {"__version__"}:
         module = getattr(mdal, module_name)
-        assert sorted(module.__all__, key=str) == module.__all__
+        assert module.__all__ == sorted(module.__all__)
         for name in module.__all__:
             public = getattr(module, name)
             if callable(public):
