@@ -278,7 +278,7 @@ def solve_alpha(
 
     Without a complexity term the solution is a corner: each row puts everything on
     one labelled domain (the lowest index among equals). With one, the problem is
-    convex and solved by multiplicative steps until the duality gap
+    convex and solved by spectral projected gradients until the duality gap
 
     .. math:: \sum_i \Big(\sum_j \alpha_{ij} g_{ij} - \min_j g_{ij}\Big)
 
@@ -301,6 +301,11 @@ def solve_alpha(
     ndarray of shape (n_domains, n_domains)
         The solution.
 
+    References
+    ----------
+    Birgin, Martinez and Raydan, "Nonmonotone spectral projected gradient methods on
+    convex sets", SIAM Journal on Optimization 2000.
+
     Examples
     --------
     >>> from mdal.similarity import solve_alpha
@@ -315,27 +320,46 @@ def solve_alpha(
     """
     alpha = resolve_alpha(None, tables.counts)
     labelled = tables.counts > 0
+    gradient = alpha_gradient(tables, alpha, **objective)
     if objective.get("complexity") is None:
-        costs = alpha_gradient(tables, alpha, **objective)
-        return np.eye(len(alpha))[np.where(labelled, costs, np.inf).argmin(axis=1)]
+        costs = np.where(labelled, gradient, np.inf)
+        return np.eye(len(alpha))[costs.argmin(axis=1)]
 
-    value, step_size = alpha_objective(tables, alpha, **objective), 1.0
+    values, step_size = [alpha_objective(tables, alpha, **objective)], 1.0
     for _ in range(check_count(max_iter, "max_iter", minimum=1)):
-        gradient = alpha_gradient(tables, alpha, **objective)
         least = np.where(labelled, gradient, np.inf).min(axis=1)
         if (alpha * gradient).sum() - least.sum() <= tol:
             return alpha
-        while True:  # halve the step until the value falls
-            candidate, _ = alpha_step(alpha, gradient, step_size=step_size)
-            new_value = alpha_objective(tables, candidate, **objective)
-            if new_value <= value or step_size < 1e-12:
+        target = np.where(labelled, alpha - step_size * gradient, -np.inf)
+        direction = _nearest_on_simplex(target) - alpha
+        slope, length = (direction * gradient).sum(), 1.0
+        while True:  # halve the way until the value is below the worst of the last ten
+            new = alpha + length * direction
+            value = alpha_objective(tables, new, **objective)
+            if value <= max(values[-10:]) + 1e-4 * length * slope or length < 1e-12:
                 break
-            step_size /= 2
-        alpha, value, step_size = candidate, new_value, 1.5 * step_size
+            length /= 2
+        new_gradient = alpha_gradient(tables, new, **objective)
+        moved, turned = new - alpha, new_gradient - gradient
+        curvature = (moved * turned).sum()
+        # The step that fits the curvature seen along the last move.
+        step_size = np.clip((moved**2).sum() / max(curvature, 1e-18), 1e-6, 1e6)
+        alpha, gradient = new, new_gradient
+        values.append(value)
     raise RuntimeError(
         f"alpha did not reach the gap tol={tol} in max_iter={max_iter} steps; allow "
         "more steps or a larger gap"
     )
+
+
+def _nearest_on_simplex(points: NDArray) -> NDArray:
+    """Project each row onto the simplex; entries of -inf become 0."""
+    ordered = -np.sort(-points, axis=1)
+    excess = np.cumsum(ordered, axis=1) - 1
+    rank = np.arange(1, points.shape[1] + 1)
+    kept = (ordered * rank > excess).sum(axis=1)
+    threshold = excess[np.arange(len(points)), kept - 1] / kept
+    return np.maximum(points - threshold[:, None], 0.0)
 
 
 def mixture_weights(gram: ArrayLike, target: ArrayLike) -> NDArray:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
 
 from mdal.bounds import (
     DomainBound,
@@ -60,7 +61,9 @@ def test_the_terms_add_up_and_the_mean_over_domains_is_the_bound(seed):
     assert bound.u_e == pytest.approx(bound.u + bound.complexity)
     without = [v for k, v in bound.per_domain.items() if k != "complexity"]
     np.testing.assert_allclose(sum(without), each)
-    # A row's own complexity is the larger on average: Jensen, and delta / N.
+    # Each row has its own complexity, at delta / N; that is the larger on average.
+    rows = [complexity(a, [9] * n, vc_dimension=3, delta=0.05 / n) for a in alpha]
+    np.testing.assert_allclose(bound.per_domain["complexity"], rows)
     assert bound.per_domain["complexity"].mean() >= bound.complexity
 
 
@@ -264,6 +267,20 @@ def test_estimated_bound_is_that_of_its_tables(two_far_domains):
         for d in ("near", "off")
     ]
     np.testing.assert_allclose(fitted.tables_.errors[0], errors)
+
+
+def test_the_shared_classifier_is_trained_on_the_mean_of_the_surrogates(
+    two_far_domains,
+):
+    X, y, domains = two_far_domains
+    y = np.where((domains == "off") & (np.arange(400) % 4 > 0), -1, y)
+    alpha = [[0.9, 0.1], [0.6, 0.4]]
+    fitted = DomainBound(LogisticRegression(), alpha=alpha, random_state=0)
+    fitted.fit(X, y, domains=domains)
+    rows = y >= 0
+    weights = np.where(domains == "near", 0.75 / 100, 0.25 / 50)[rows]
+    reference = LogisticRegression().fit(X[rows], y[rows], weights / weights.mean())
+    np.testing.assert_allclose(fitted.classifier_.coef_, reference.coef_, rtol=1e-4)
 
 
 def test_disagreement_lies_between_0_and_1(two_far_domains):

@@ -173,6 +173,9 @@ def test_ties_are_exact_and_go_to_the_lowest_index():
     assert allocate([1, 6], 1, spent=[1, 8]).tolist() == [1, 0]
     assert allocate([6, 1], 1, spent=[8, 1]).tolist() == [1, 0]
     assert allocate([1, 1, 1], 4).tolist() == [2, 1, 1]
+    # 1 / (2 * 3) = 100 / (24 * 25), but not if 1 / 10 is squared in floating point.
+    assert allocate([1, 10], 1, spent=[2, 24]).tolist() == [1, 0]
+    assert allocate([10, 1], 1, spent=[24, 2]).tolist() == [1, 0]
 
 
 def test_shares_converge_to_the_weights():
@@ -268,11 +271,19 @@ def test_the_optimal_budget_counts_unknown_columns_as_uniform():
 
 
 def test_a_uniform_budget_is_equal_per_round():
-    assert UniformBudget().split(9, sizes=[50, 50, 50], spent=[0, 30, 2]).tolist() == [
-        3,
-        3,
-        3,
-    ]
+    new = UniformBudget().split(9, sizes=[50, 50, 50], spent=[0, 30, 2])
+    assert new.tolist() == [3, 3, 3]
+
+
+def test_the_remainder_of_a_uniform_budget_goes_to_those_with_fewest_labels():
+    new = UniformBudget().split(8, sizes=[50, 50, 50], spent=[9, 1, 4])
+    assert new.tolist() == [2, 3, 3]
+
+
+def test_a_budget_by_size_is_proportional_over_all_rounds():
+    # The second has its share already; the others stand at 2 : 1 afterwards.
+    new = SizeBudget().split(30, sizes=[60, 30, 30], spent=[0, 20, 10])
+    assert new.tolist() == [27, 0, 3]
 
 
 def test_an_error_budget_without_uniform_share_follows_the_errors():

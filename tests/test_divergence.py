@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
-from mdal._crossfit import row_folds
 from mdal.divergence import (
     DomainDivergence,
     hdh_distance,
@@ -119,18 +119,28 @@ def test_any_weighted_classifier_can_be_the_discriminator(
     assert not hasattr(discriminator, "classes_")
 
 
-@given(
-    n_labelled=st.lists(st.integers(0, 4), min_size=1, max_size=4),
-    n_folds=st.integers(2, 5),
-)
-def test_two_labelled_rows_are_never_all_in_one_fold(n_labelled, n_folds):
-    domains = np.repeat(np.arange(len(n_labelled)), 6)
-    labelled = np.concatenate([np.arange(6) < n for n in n_labelled])
-    folds = row_folds(domains, labelled, n_folds, np.random.default_rng(0))
-    if sum(n_labelled) > 1:
-        assert len(set(folds[labelled])) == min(n_folds, sum(n_labelled))
-    sizes = np.bincount(folds, minlength=n_folds)
-    assert sizes.max() - sizes.min() <= 1
+def test_a_discriminator_that_memorises_is_judged_on_rows_it_has_not_seen(
+    identical_domains,
+):
+    X, y, domains = identical_domains
+    tree = DecisionTreeClassifier()
+    fitted = DomainDivergence(tree, random_state=0).fit(X, y, domains=domains)
+    assert fitted.distances_.max() < 0.4
+    # On rows that it has seen, the same tree would look very good.
+    seen = (fitted.transform(X)[np.arange(900), np.repeat([0, 1, 2], 300)] > 0.5).mean()
+    assert seen > 0.8
+
+
+def test_randomness_of_a_given_discriminator_is_seeded(two_far_domains):
+    X, y, domains = two_far_domains
+    forest = RandomForestClassifier(5)
+    scores = [
+        DomainDivergence(forest, cv=2, random_state=0)
+        .fit(X, y, domains=domains)
+        .transform(X)
+        for _ in range(2)
+    ]
+    assert np.array_equal(*scores)
 
 
 @pytest.mark.parametrize("alpha", [None, "identity"])

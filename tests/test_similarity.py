@@ -21,6 +21,7 @@ seeds = st.integers(0, 10**6)
 
 
 def random_tables(rng, n=3):
+    """Tables of random losses with a few labels everywhere."""
     return DomainTables(
         misses=rng.uniform(size=n),
         hits=rng.uniform(size=(n, n)),
@@ -147,7 +148,22 @@ def test_with_complexity_the_solution_is_that_of_a_general_solver(complexity):
             method="SLSQP",
             options={"ftol": 1e-12, "maxiter": 500},
         )
-        assert alpha_objective(tables, solution, **options) <= reference.fun + 1e-6
+        found = alpha_objective(tables, solution, **options)
+        assert found == pytest.approx(reference.fun, abs=1e-5)
+        assert found <= reference.fun + 1e-6
+
+
+@pytest.mark.parametrize("complexity", ["mean", "row"])
+@given(seed=seeds, n=st.integers(1, 8), vc_dimension=st.sampled_from([1, 20, 100]))
+def test_no_corner_lies_below_the_solution(complexity, seed, n, vc_dimension):
+    # Convexity: a slope of at least -tol towards every corner proves optimality.
+    tables = random_tables(np.random.default_rng(seed), n)
+    options = {"complexity": complexity, "vc_dimension": vc_dimension}
+    solution = solve_alpha(tables, **options)
+    np.testing.assert_allclose(solution.sum(axis=1), 1)
+    gradient = alpha_gradient(tables, solution, **options)
+    slopes = gradient.min(axis=1) - (solution * gradient).sum(axis=1)
+    assert slopes.sum() >= -1e-6
 
 
 def test_only_the_complexity_by_row_spreads_the_rows():
