@@ -154,6 +154,16 @@ def test_one_labelled_sample_per_domain_is_enough(alpha):
     assert np.isfinite(fitted.distances_).all()
 
 
+def test_scores_are_the_mean_over_the_folds_discriminators(two_far_domains):
+    X, y, domains = two_far_domains
+    fitted = DomainDivergence(LogisticRegression(), random_state=0)
+    scores = fitted.fit_transform(X, y, domains=domains)
+    for i, models in enumerate(fitted.discriminators_):
+        assert len(models) == 5
+        mean = sum(model.predict_proba(X)[:, 1] for model in models) / 5
+        np.testing.assert_allclose(scores[:, i], mean)
+
+
 def test_the_same_seed_gives_the_same_distances(two_far_domains):
     X, y, domains = two_far_domains
     fits = [

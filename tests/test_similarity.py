@@ -74,6 +74,22 @@ def test_the_gradient_is_that_of_the_objective(complexity, seed):
         assert (gradient * direction).sum() == pytest.approx(slope[0], abs=1e-5)
 
 
+def test_complexity_terms_by_hand():
+    tables = DomainTables([0, 0], np.zeros((2, 2)), counts=[25, 75])
+    alpha = [[1.0, 0.0], [0.5, 0.5]]  # column means 0.75, 0.25
+
+    def term(spread, delta):
+        rate = (2 * 3 * np.log(2 * 101) + np.log(4 / delta)) / 100
+        return 2 * np.sqrt(spread * rate)
+
+    options = {"vc_dimension": 3, "delta": 0.1}
+    mean = alpha_objective(tables, alpha, complexity="mean", **options)
+    assert mean == pytest.approx(term(0.75**2 / 0.25 + 0.25**2 / 0.75, 0.1))
+    row = alpha_objective(tables, alpha, complexity="row", **options)
+    each = term(1 / 0.25, 0.05), term(0.25 / 0.25 + 0.25 / 0.75, 0.05)
+    assert row == pytest.approx(np.mean(each))
+
+
 @given(seeds)
 def test_the_full_bound_is_the_objective_with_lambda_2_and_complexity(seed):
     rng = np.random.default_rng(seed)
@@ -256,6 +272,12 @@ def test_a_classifier_moves_alpha_away_from_difficult_domains():
     ).fit(X, y, domains=domains)
     assert abs(plain.column_means_[0] - 0.5) < 0.25
     assert aware.column_means_[0] > plain.column_means_[0] + 0.15
+
+
+def test_without_the_discriminator_and_classifiers_alpha_stays_uniform():
+    X, y, domains, _ = planted(n=100)
+    found = AdversarialSimilarity(lambda_d=0, n_steps=3).fit(X, y, domains=domains)
+    np.testing.assert_allclose(found.alpha_, 1 / 3)
 
 
 def test_the_complexity_by_row_pulls_alpha_to_the_shares_of_labels():
