@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize
 from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
 
 from mdal.bounds import table_bound
 from mdal.similarity import (
@@ -278,6 +279,43 @@ def test_without_the_discriminator_and_classifiers_alpha_stays_uniform():
     X, y, domains, _ = planted(n=100)
     found = AdversarialSimilarity(lambda_d=0, n_steps=3).fit(X, y, domains=domains)
     np.testing.assert_allclose(found.alpha_, 1 / 3)
+
+
+def test_tables_hold_the_losses_that_were_asked_for():
+    X, y, domains, _ = planted(n=200)
+    hits = {
+        loss: AdversarialSimilarity(loss, n_steps=1, random_state=0)
+        .fit(X, y, domains=domains)
+        .tables_.hits
+        for loss in ("zero_one", "probability", "cross_entropy")
+    }
+    # The discriminators are the same in the first step: -ln(1 - f) > f.
+    assert (hits["cross_entropy"] > hits["probability"]).all()
+    shares = hits["zero_one"] * np.bincount(domains[y >= 0])
+    np.testing.assert_allclose(shares, np.round(shares), atol=1e-9)
+
+
+def test_classifiers_are_judged_on_rows_that_they_have_not_seen():
+    X, y, domains, _ = planted(n=200)
+    noise = np.where(y >= 0, np.random.default_rng(0).integers(2, size=len(y)), -1)
+    found = AdversarialSimilarity(
+        classifier=DecisionTreeClassifier(), n_steps=1, random_state=0
+    ).fit(X, noise, domains=domains)
+    assert abs(found.tables_.errors.mean() - 0.5) < 0.1
+
+
+def test_the_dimension_is_that_of_linear_classifiers_unless_given():
+    X, y, domains, _ = planted(n=200)
+    alphas = [
+        AdversarialSimilarity(
+            complexity="row", vc_dimension=dimension, n_steps=2, random_state=0
+        )
+        .fit(X, y, domains=domains)
+        .alpha_
+        for dimension in (None, 6, 1)
+    ]
+    assert np.array_equal(alphas[0], alphas[1])
+    assert not np.array_equal(alphas[0], alphas[2])
 
 
 def test_the_complexity_by_row_pulls_alpha_to_the_shares_of_labels():
