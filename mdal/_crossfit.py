@@ -54,8 +54,13 @@ def seeded_clone(estimator, random_state):
 
 
 def fit_weighted(classifier, X, y, weights: NDArray):
-    """Fit with weights scaled to mean 1, so that regularisation keeps its meaning."""
+    """Fit with weights scaled to mean 1, so that regularisation keeps its meaning.
+
+    Most classifiers refuse a single class; there the answer is known without them.
+    """
     weights = weights / weights.mean()
+    if len(np.unique(y)) == 1:
+        return DummyClassifier().fit(X, y)
     if not isinstance(classifier, Pipeline):
         return classifier.fit(X, y, sample_weight=weights)
     # A step takes parameters by its name only while metadata routing is off.
@@ -103,9 +108,8 @@ def weighted_heads(classifier, X, labels, domains, alpha, folds=None):
             if not seen.any():
                 seen = mixed_in  # too few rows to hold any out
             weights = surrogate_weights(row, domains[seen])
-            one_class = len(np.unique(labels[seen])) == 1
-            model = DummyClassifier() if one_class else clone(classifier)
-            models[head].append(fit_weighted(model, X[seen], labels[seen], weights))
+            model = fit_weighted(clone(classifier), X[seen], labels[seen], weights)
+            models[head].append(model)
             held_out = folds == fold
             if held_out.any():
                 probabilities[head, held_out] = class_probabilities(

@@ -23,7 +23,7 @@ def check_count(value, name: str, *, minimum: int = 0) -> int:
     if not np.isfinite(value) or value != int(value) or value < minimum:
         raise ValueError(
             f"{name}={value!r} is not a whole number of at least {minimum}; "
-            "round it to one"
+            "pass one that is"
         )
     return int(value)
 
@@ -71,11 +71,8 @@ def check_finite(values: ArrayLike, name: str, shape: tuple) -> NDArray:
         expected is not None and expected != length
         for expected, length in zip(shape, array.shape, strict=False)
     ):
-        expected = tuple("any" if length is None else length for length in shape)
-        raise ValueError(
-            f"{name} has shape {array.shape}; expected {expected}, "
-            "one entry for each domain"
-        )
+        expected = " x ".join("any" if n is None else str(n) for n in shape)
+        raise ValueError(f"{name} has shape {array.shape}; pass an array of {expected}")
     if not np.isfinite(array).all():
         raise ValueError(f"{name} contains NaN or infinity; replace it by a number")
     return array
@@ -177,11 +174,10 @@ def check_scores(values: ArrayLike, name: str, shape: tuple) -> NDArray:
 def check_codes(values: ArrayLike, name: str, n_samples: int, n_codes: int) -> NDArray:
     """Return integer codes 0 .. n_codes - 1, one for each sample."""
     codes = check_finite(values, name, (n_samples,))
-    if len(codes) and (
-        (codes != np.floor(codes)).any() or codes.min() < 0 or codes.max() >= n_codes
-    ):
+    wrong = (codes != np.floor(codes)) | (codes < 0) | (codes >= n_codes)
+    if wrong.any():
         raise ValueError(
-            f"{name} spans [{codes.min()}, {codes.max()}]; "
+            f"{name} contains {codes[wrong][0]}; "
             f"pass whole numbers from 0 to {n_codes - 1}"
         )
     return codes.astype(np.intp)

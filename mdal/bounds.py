@@ -43,7 +43,7 @@ from .divergence import (
     hdh_distances,
     prepare_discriminator,
 )
-from .tables import DomainTables
+from .tables import DomainTables, check_tables
 
 __all__ = [
     "Bound",
@@ -160,8 +160,9 @@ def complexity(
     if total == 0:
         raise ValueError("counts are all 0; label at least one sample")
 
-    with np.errstate(divide="ignore", invalid="ignore"):
-        spread = np.where(weights > 0, weights**2 * total / counts, 0.0).sum(axis=-1)
+    share = np.where(counts > 0, counts, 1) / total
+    terms = np.where(counts > 0, weights * (weights / share), np.inf)
+    spread = np.where(weights > 0, terms, 0.0).sum(axis=-1)
     if printed:
         rate = 2 * d * np.log(2 * (total + 1) + np.log(4 / delta)) / total
     else:
@@ -227,7 +228,7 @@ class Bound:
     per_domain : dict of str to ndarray of shape (n_domains,)
         The same terms for each original domain. There the complexity is that of the
         domain's own row of alpha, at :math:`\delta / N` so that all rows hold at
-        once; its mean is larger than the overall one.
+        once; its mean is at least the overall one.
     domains : tuple
         Names of the domains.
 
@@ -409,6 +410,7 @@ def table_bound(tables: DomainTables, alpha: ArrayLike, **options) -> Bound:
     >>> round(table_bound(tables, [[0.5, 0.5], [0, 1]], vc_dimension=3).u, 4)
     1.525
     """
+    alpha = check_tables(tables, alpha)
     return error_bound(
         alpha,
         tables.errors[0],
@@ -500,7 +502,7 @@ class DomainBound(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     printed : bool, default=False
         See :func:`complexity`.
     cv : int, default=5
-        Number of folds, at least 2.
+        Number of folds, at least 2; no more than there are samples are used.
     random_state : int, RandomState instance or None, default=None
         Decides the folds, and the randomness of classifiers and discriminators
         where they have a ``random_state`` of None.
@@ -526,7 +528,8 @@ class DomainBound(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     -----
     The theorem assumes classes 0 and 1 and independent samples; with more classes,
     or with samples that a query strategy has chosen, the number is a guide and not a
-    guarantee. With one class only, all errors are 0.
+    guarantee. With one class only, all errors are 0. A domain classifier whose
+    surrogate rests on a single labelled row is judged on that row.
 
     Examples
     --------

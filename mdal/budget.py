@@ -282,9 +282,10 @@ class OptimalBudget(_Budget):
 
     These are :math:`\beta_j = \alpha_j` before rounding. The weight of a domain is
     alpha's column mean, :math:`\alpha_j = \frac{1}{N}
-    \sum_i \alpha_{ij}`; :func:`allocate` does the rest. The column of a domain
-    without a label cannot be estimated and counts as :math:`1/N`, so that nobody
-    is starved.
+    \sum_i \alpha_{ij}`; :func:`allocate` does the rest. Where others have labels,
+    the column of a domain without one cannot be estimated and counts as
+    :math:`1/N`, so that nobody is starved. Where nothing is labelled, alpha is taken
+    at its word.
 
     Examples
     --------
@@ -299,7 +300,9 @@ class OptimalBudget(_Budget):
             raise ValueError(
                 "alpha is missing; the optimal budget needs alpha=, or use 'uniform'"
             )
-        weights = np.where(spent > 0, alpha.mean(axis=0), 1 / len(spent))
+        weights = alpha.mean(axis=0)
+        if spent.any():
+            weights = np.where(spent > 0, weights, 1 / len(spent))
         return allocate(weights, budget, spent=spent, capacity=room)
 
 

@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._crossfit import (
     check_classifier,
+    class_probabilities,
     fit_weighted,
     row_folds,
     seeded_clone,
@@ -31,13 +32,12 @@ from ._crossfit import (
 )
 from ._validation import (
     PartlyLabelled,
-    check_alpha,
     check_count,
     check_partly_labelled,
     check_scores,
     resolve_alpha,
 )
-from .tables import DomainTables, domain_tables
+from .tables import DomainTables, check_tables, domain_tables
 
 __all__ = [
     "DomainDivergence",
@@ -161,7 +161,7 @@ def hdh_distances(tables: DomainTables, alpha: ArrayLike) -> NDArray:
     >>> hdh_distances(tables, [[0.5, 0.5], [0.0, 1.0]])
     array([0.7, 0.2])
     """
-    alpha = check_alpha(alpha, tables.n_domains)
+    alpha = check_tables(tables, alpha)
     errors = tables.misses + (alpha * tables.hits).sum(axis=1)
     return np.maximum(0.0, 2 * (1 - errors))
 
@@ -215,7 +215,9 @@ def conditional_discriminators(
     For domain i, the rows of original domain i are the positive class, each with the
     weight :math:`1 / n_{O_i}`, and all labelled rows the negative class, a row of
     domain j with the weight :math:`\alpha_{ij} / n_{L_j}`. The two sides weigh the
-    same, so :math:`f = O_i / (O_i + S_i)`.
+    same, so :math:`f = O_i / (O_i + S_i)`. Where all labelled rows of a domain are
+    held out its share goes to the others; where one side has no row left, the
+    discriminator has seen only the other and always says so.
 
     Returns
     -------
@@ -233,20 +235,24 @@ def conditional_discriminators(
         mixed_in = labelled & (alpha[i, domains] > 0)
         for k in range(n_folds):
             seen = folds != k
-            if not (original & seen).any() or not (mixed_in & seen).any():
-                seen = np.ones(len(X), dtype=bool)  # too few rows to hold any out
+            if not ((original | mixed_in) & seen).any():
+                seen = folds >= 0  # one row only, on both sides
             positive = np.flatnonzero(original & seen)
             negative = np.flatnonzero(mixed_in & seen)
-            weights = surrogate_weights(alpha[i], domains[negative])
             models[i][k] = fit_weighted(
                 clone(discriminator),
                 X[np.r_[positive, negative]],
                 np.repeat([1, 0], [len(positive), len(negative)]),
-                np.r_[np.full(len(positive), 1 / len(positive)), weights],
+                np.r_[
+                    np.full(len(positive), 1 / max(len(positive), 1)),
+                    surrogate_weights(alpha[i], domains[negative]),
+                ],
             )
             held_out = np.flatnonzero((original | labelled) & (folds == k))
             if len(held_out):
-                scores[held_out, i] = models[i][k].predict_proba(X[held_out])[:, 1]
+                scores[held_out, i] = class_probabilities(models[i][k], X[held_out], 2)[
+                    :, 1
+                ]
     return models, scores
 
 
@@ -285,7 +291,7 @@ class DomainDivergence(
         ``alpha[i, j]`` is the weight of labelled domain j in the surrogate of
         original domain i. None is uniform over the labelled domains.
     cv : int, default=5
-        Number of folds, at least 2.
+        Number of folds, at least 2; no more than there are samples are used.
     random_state : int, RandomState instance or None, default=None
         Decides the folds, and the discriminator's randomness where it has a
         ``random_state`` of None.
@@ -384,7 +390,7 @@ class DomainDivergence(
         X = self.features_.transform(validate_data(self, X, reset=False))
         return np.column_stack(
             [
-                np.mean([model.predict_proba(X)[:, 1] for model in models], axis=0)
+                np.mean([class_probabilities(m, X, 2)[:, 1] for m in models], axis=0)
                 for models in self.discriminators_
             ]
         )

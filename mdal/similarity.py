@@ -5,6 +5,7 @@ the simplex. The functions work on the small tables of :mod:`mdal.tables`; the
 transformers estimate alpha from features.
 """
 
+import warnings
 from dataclasses import replace
 from typing import ClassVar
 
@@ -17,6 +18,7 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state, gen_batches
@@ -42,7 +44,7 @@ from .divergence import (
     discriminator_tables,
     prepare_discriminator,
 )
-from .tables import LOSSES, DomainTables
+from .tables import LOSSES, DomainTables, check_tables
 
 __all__ = [
     "AdversarialSimilarity",
@@ -116,7 +118,7 @@ def alpha_objective(
     >>> alpha_objective(tables, [[0.5, 0.5], [0.0, 1.0]])
     -0.3875
     """
-    alpha = _check_alpha_of(alpha, tables)
+    alpha = check_tables(tables, alpha)
     n = tables.n_domains
     value = (alpha * _linear_part(tables, lambda_d)).sum()
     value -= lambda_d / (2 * n) * tables.misses.sum()
@@ -165,7 +167,7 @@ def alpha_gradient(
     array([[-0.075, -0.15 ],
            [-0.025, -0.125]])
     """
-    alpha = _check_alpha_of(alpha, tables)
+    alpha = check_tables(tables, alpha)
     gradient = _linear_part(tables, lambda_d)
     if complexity is not None:
         weights, term = _complexity_term(tables, alpha, complexity, vc_dimension, delta)
@@ -196,11 +198,6 @@ def _linear_part(tables: DomainTables, lambda_d: float) -> NDArray:
     lambda_d = check_number(lambda_d, "lambda_d")
     terms = tables.errors[0] + tables.errors[1:] - lambda_d / 2 * tables.hits
     return np.where(tables.counts > 0, terms, 0.0) / tables.n_domains
-
-
-def _check_alpha_of(alpha, tables: DomainTables) -> NDArray:
-    """Return alpha if it is one, and gives no weight to a domain without labels."""
-    return resolve_alpha(check_alpha(alpha, tables.n_domains), tables.counts)
 
 
 def alpha_step(
@@ -259,12 +256,16 @@ def alpha_step(
     array([[0.384, 0.616],
            [0.5  , 0.5  ]])
     """
+    alpha = check_alpha(alpha)
+    gradient = check_finite(gradient, "gradient", alpha.shape)
+    step_size = check_number(step_size, "step_size")
+    weight = check_number(average_weight, "average_weight", high=1)
     with np.errstate(divide="ignore"):
         logits = np.log(alpha) - step_size * len(alpha) * gradient
     alpha = softmax(logits, axis=1)
     if average is None:
-        return alpha, alpha
-    return alpha, (1 - average_weight) * average + average_weight * alpha
+        return alpha, alpha.copy()
+    return alpha, (1 - weight) * check_alpha(average, len(alpha)) + weight * alpha
 
 
 def solve_alpha(
@@ -282,16 +283,17 @@ def solve_alpha(
 
     .. math:: \sum_i \Big(\sum_j \alpha_{ij} g_{ij} - \min_j g_{ij}\Big)
 
-    which bounds the distance to the optimal value, is at most `tol`.
+    which bounds the distance to the optimal value, is at most `tol` times one plus
+    that value.
 
     Parameters
     ----------
     tables : DomainTables
         Mean losses by domain.
     tol : float, default=1e-6
-        The gap to reach.
+        The gap to reach, relative to one plus the value.
     max_iter : int, default=10_000
-        Steps after which to give up with an error.
+        Steps after which to return what there is, with a ConvergenceWarning.
     **objective
         ``lambda_d``, ``complexity``, ``vc_dimension`` and ``delta`` of
         :func:`alpha_objective`.
@@ -325,10 +327,12 @@ def solve_alpha(
         costs = np.where(labelled, gradient, np.inf)
         return np.eye(len(alpha))[costs.argmin(axis=1)]
 
+    tol = check_number(tol, "tol", strict=True)
     values, step_size = [alpha_objective(tables, alpha, **objective)], 1.0
     for _ in range(check_count(max_iter, "max_iter", minimum=1)):
         least = np.where(labelled, gradient, np.inf).min(axis=1)
-        if (alpha * gradient).sum() - least.sum() <= tol:
+        gap = (alpha * gradient).sum() - least.sum()
+        if gap <= tol * (1 + abs(values[-1])):
             return alpha
         target = np.where(labelled, alpha - step_size * gradient, -np.inf)
         direction = _nearest_on_simplex(target) - alpha
@@ -346,10 +350,13 @@ def solve_alpha(
         step_size = np.clip((moved**2).sum() / max(curvature, 1e-18), 1e-6, 1e6)
         alpha, gradient = new, new_gradient
         values.append(value)
-    raise RuntimeError(
-        f"alpha did not reach the gap tol={tol} in max_iter={max_iter} steps; allow "
-        "more steps or a larger gap"
+    warnings.warn(
+        f"alpha is within {gap:.3g} of the best value after max_iter={max_iter} steps, "
+        f"which misses tol={tol:g}; allow more steps or a larger gap",
+        ConvergenceWarning,
+        stacklevel=2,
     )
+    return alpha
 
 
 def _nearest_on_simplex(points: NDArray) -> NDArray:
@@ -398,7 +405,18 @@ def mixture_weights(gram: ArrayLike, target: ArrayLike) -> NDArray:
     """
     target = check_finite(target, "target", (None,))
     n = len(target)
-    values, vectors = np.linalg.eigh(check_finite(gram, "gram", (n, n)))
+    gram = check_finite(gram, "gram", (n, n))
+    if n == 0:
+        raise ValueError(
+            "there is no vector to mix; pass inner products of at least one"
+        )
+    values, vectors = np.linalg.eigh(gram)
+    scale = np.abs(gram).max()
+    if np.abs(gram - gram.T).max() > 1e-8 * scale or values[0] < -1e-8 * scale:
+        raise ValueError(
+            "gram is not symmetric and positive semi-definite; pass inner products of "
+            "vectors"
+        )
     spanned = values > values[-1] * n * np.finfo(np.float64).eps
     lengths = np.sqrt(values[spanned])
     # Coordinates in the span; what sticks out of it is the same for all weights.
@@ -504,8 +522,9 @@ class AdversarialSimilarity(_Similarity):
         Weight of the discriminator, see :func:`alpha_objective`.
     complexity : {None, "mean", "row"}, default=None
         Complexity term, see :func:`alpha_objective`. "row" spreads the rows, the more
-        the fewer labels there are. ``lambda_d=2, complexity="mean"`` with a classifier
-        is the full :math:`U_E`.
+        the fewer labels there are: with only tens of labels per domain alpha is noisy
+        without it. ``lambda_d=2, complexity="mean"`` with a classifier is the full
+        :math:`U_E`, with held-out errors.
     vc_dimension : int, default=None
         For the complexity; None is n_features + 1.
     delta : float, default=0.05
@@ -515,8 +534,9 @@ class AdversarialSimilarity(_Similarity):
     step_size : float, default=8.0
         First step of alpha; step t takes this divided by :math:`\sqrt t`.
     cv : int, default=2
-        Number of folds, at least 2. Both copies of a labelled row, in its original
-        and in its labelled domain, are held out together.
+        Number of folds, at least 2; no more than there are samples are used. Both
+        copies of a labelled row, in its original and in its labelled domain, are held
+        out together.
     random_state : int, RandomState instance or None, default=None
         Decides the folds, and the randomness of classifiers and discriminators where
         they have a ``random_state`` of None.
@@ -529,9 +549,9 @@ class AdversarialSimilarity(_Similarity):
         ``alpha_[i, j]`` is the weight of labelled domain j in the surrogate of
         original domain i. The column of a domain without a label is 0.
     column_means_ : ndarray of shape (n_domains,)
-        :math:`\alpha_j`, the shares of the labelling budget.
+        :math:`\alpha_j`, the weights of the domains in the labelling budget.
     history_ : ndarray of shape (n_steps + 1, n_domains, n_domains)
-        All iterates; the first is uniform.
+        All iterates; the first is uniform over the domains that have labels.
     tables_ : DomainTables
         The tables of the last step.
     domains_ : ndarray of shape (n_domains,)
@@ -596,7 +616,9 @@ class AdversarialSimilarity(_Similarity):
         rng = check_random_state(self.random_state)
         features, discriminator = prepare_discriminator(self.discriminator, data.X, rng)
         mapped = replace(data, X=features.transform(data.X))
-        classifier = self.classifier and resolve_classifier(self.classifier, rng)
+        classifier = self.classifier
+        if classifier is not None:
+            classifier = resolve_classifier(classifier, rng)
         folds = row_folds(data.domains, data.labelled, n_folds, rng)
         dimension = self.vc_dimension
         objective = {
@@ -650,15 +672,15 @@ class KernelMeanSimilarity(_Similarity):
         \Big\| \mu_{O_i} - \sum_j a_j \mu_{L_j} \Big\|^2
 
     with the mean embeddings :math:`\mu` of the original and labelled domains in the
-    space of a Gaussian kernel on standardised features. It needs no discriminator and
-    has a single solution; see :func:`mixture_weights`. The cost is one kernel value
-    for each pair of a sample and a labelled sample, in blocks.
+    space of a Gaussian kernel on standardised features; see :func:`mixture_weights`.
+    It needs no discriminator. The cost is one kernel value for each pair of a sample
+    and a labelled sample, in blocks.
 
     Parameters
     ----------
     gamma : float, default=None
         The kernel is :math:`\exp(-\gamma \|x - x'\|^2)`. None takes one over the
-        median squared distance of up to 1,000 samples.
+        median squared distance of up to 1,000 samples that are not equal.
     random_state : int, RandomState instance or None, default=None
         Chooses the samples for gamma.
 
@@ -668,7 +690,7 @@ class KernelMeanSimilarity(_Similarity):
         ``alpha_[i, j]`` is the weight of labelled domain j in the surrogate of
         original domain i. The column of a domain without a label is 0.
     column_means_ : ndarray of shape (n_domains,)
-        :math:`\alpha_j`, the shares of the labelling budget.
+        :math:`\alpha_j`, the weights of the domains in the labelling budget.
     gamma_ : float
         The kernel's parameter.
     domains_ : ndarray of shape (n_domains,)
@@ -709,6 +731,8 @@ class KernelMeanSimilarity(_Similarity):
         rows = np.flatnonzero(data.labelled)
         samples, known = (X, data.domains), (X[rows], data.domains[rows])
         gram = _kernel_means(known, known, gamma, len(data.names))
+        # Among equally good weights, as for copies of a domain, the most even ones.
+        gram += 1e-9 * np.eye(len(gram))
         targets = _kernel_means(samples, known, gamma, len(data.names))
         alpha = np.zeros_like(gram)
         for i, target in enumerate(targets):

@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._validation import (
+    check_alpha,
     check_codes,
     check_counts,
     check_option,
     check_scores,
     check_table,
+    resolve_alpha,
 )
 
 __all__ = ["DomainTables", "domain_tables"]
@@ -42,8 +44,8 @@ class DomainTables:
         ``hits[i, j]``: mean loss :math:`L_D(f(z, i), 0)` over labelled domain j.
         With 0/1 losses, the share that it takes for original domain i.
     counts : array-like of shape (n_domains,)
-        Labelled samples in each domain. Columns of domains without any are
-        ignored.
+        Labelled samples in each domain. Alpha may give no weight to a domain without
+        any, so the entries of its column do not matter.
     errors : array-like of shape (n_domains + 1, n_domains), default=None
         ``errors[0, j]``: mean loss :math:`L_Y` of the shared classifier h over
         labelled domain j; ``errors[1 + i, j]``: that of the domain classifier
@@ -77,6 +79,7 @@ class DomainTables:
         if not counts.any():
             raise ValueError("counts are all 0; label at least one sample")
         for name, table in clean.items():
+            table.setflags(write=False)
             object.__setattr__(self, name, table)
 
     @property
@@ -121,7 +124,8 @@ def domain_tables(
         Class positions 0 .. n_classes - 1, with `probabilities`.
     loss : {"zero_one", "probability", "cross_entropy"}, default="zero_one"
         The losses :math:`L_D` and :math:`L_Y`. With the probability p of the right
-        answer, "probability" is :math:`1 - p` and "cross_entropy" :math:`-\ln p`.
+        answer, "probability" is :math:`1 - p` and "cross_entropy" :math:`-\ln p`,
+        where p is taken to be at least 1e-7.
         "zero_one" is 1 for a wrong decision and 0 for a right one; the decision is
         'original' if f(z, i) > 1/2, and the most probable class.
 
@@ -156,12 +160,22 @@ def domain_tables(
             "needs at least one: leave that domain out"
         )
     errors = None
+    if (probabilities is None) != (labels is None):
+        raise ValueError(
+            "probabilities and labels go together; pass both for the classifiers' "
+            "errors, or neither"
+        )
     if probabilities is not None:
         probabilities = check_scores(
             probabilities, "probabilities", (n + 1, n_labelled, None)
         )
-        if labels is None:
-            raise ValueError("labels is missing; pass each labelled sample's class")
+        sums = probabilities.sum(axis=2)
+        off = np.abs(sums - 1) > 1e-3
+        if off.any():
+            raise ValueError(
+                f"probabilities of one sample sum to {sums[off][0]:.3g} and not to 1; "
+                "pass probabilities of all classes"
+            )
         labels = check_codes(labels, "labels", n_labelled, probabilities.shape[2])
         losses = _class_losses(probabilities, labels, loss)
         errors = _domain_means(losses.T, labelled_domains, n).T
@@ -175,6 +189,16 @@ def domain_tables(
         counts=np.bincount(labelled_domains, minlength=n),
         errors=errors,
     )
+
+
+def check_tables(tables, alpha: ArrayLike) -> NDArray:
+    """Return alpha if it fits the tables: no weight where there is no label."""
+    if not isinstance(tables, DomainTables):
+        raise TypeError(
+            f"tables is of type {type(tables).__name__}; pass DomainTables, which "
+            "domain_tables makes from predictions"
+        )
+    return resolve_alpha(check_alpha(alpha, tables.n_domains), tables.counts)
 
 
 def _discriminator_losses(scores: NDArray, original: bool, loss: str) -> NDArray:

@@ -39,6 +39,7 @@ from mdal.similarity import (
     KernelMeanSimilarity,
     alpha_gradient,
     alpha_objective,
+    alpha_step,
     mixture_weights,
     solve_alpha,
 )
@@ -254,7 +255,7 @@ FUNCTIONS = {
             [0.5], [0], [[0.5]], [0], probabilities=np.ones((2, 1, 1))
         ),
         ValueError,
-        "labels is missing",
+        "go together",
     ),
     # distances and bounds
     "no sample on one side": (
@@ -333,10 +334,62 @@ FUNCTIONS = {
         ValueError,
         "lambda_d",
     ),
-    "too few steps": (
-        lambda: solve_alpha(tables, complexity="row", max_iter=1),
-        RuntimeError,
-        "max_iter=1",
+    "tolerance of zero": (
+        lambda: solve_alpha(tables, complexity="row", tol=0),
+        ValueError,
+        "tol=0",
+    ),
+    "no vectors to mix": (
+        lambda: mixture_weights(np.zeros((0, 0)), []),
+        ValueError,
+        "no vector",
+    ),
+    "not a Gram matrix": (
+        lambda: mixture_weights([[1, 2], [2, 1]], [1, 1]),
+        ValueError,
+        "positive semi-definite",
+    ),
+    "Gram matrix that is not symmetric": (
+        lambda: mixture_weights([[1, 0.5], [0, 1]], [1, 1]),
+        ValueError,
+        "not symmetric",
+    ),
+    "a step from no alpha": (
+        lambda: alpha_step([[0.0]], [[0.0]]),
+        ValueError,
+        "row 0 of alpha",
+    ),
+    "a gradient with NaN": (
+        lambda: alpha_step([[1.0]], [[nan]]),
+        ValueError,
+        "gradient contains",
+    ),
+    "a step upwards": (
+        lambda: alpha_step([[1.0]], [[0.0]], step_size=-1),
+        ValueError,
+        "step_size=-1",
+    ),
+    "an average of more than one": (
+        lambda: alpha_step([[1.0]], [[0.0]], average=[[1.0]], average_weight=2),
+        ValueError,
+        "average_weight=2",
+    ),
+    "tables of another type": (
+        lambda: hdh_distances([[0.1]], [[1.0]]),
+        TypeError,
+        "tables is of type list",
+    ),
+    "distance of a domain without labels": (
+        lambda: hdh_distances(one_sided, half),
+        ValueError,
+        "domain 1, which has no",
+    ),
+    "probabilities that do not sum to one": (
+        lambda: domain_tables(
+            [0.5], [0], [[0.5]], [0], probabilities=[[[0.9, 0.9]]] * 2, labels=[0]
+        ),
+        ValueError,
+        "sum to 1.8",
     ),
     "Gram matrix of another size": (
         lambda: mixture_weights(np.eye(3), [1, 2]),

@@ -35,6 +35,12 @@ def test_complexity_by_hand():
     assert value == pytest.approx(2 * np.sqrt(4 / 3 * printed))
 
 
+@pytest.mark.parametrize("weight", [0.5, 1e-100, 1e-300])
+def test_complexity_is_infinite_for_weight_without_labels(weight):
+    assert complexity([1 - weight, weight], [5, 0], vc_dimension=2) == np.inf
+    assert complexity([1, 0], [5, 0], vc_dimension=2) < np.inf
+
+
 def test_one_domain_bound_by_hand():
     bound = one_domain_bound([0.2, 0.8], [0.5, 0.25], distance=0.6, lambda_=0.1)
     assert bound == pytest.approx(0.1 + 0.2 + 0.3 + 0.1)

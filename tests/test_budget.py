@@ -270,6 +270,11 @@ def test_the_optimal_budget_counts_unknown_columns_as_uniform():
     assert new[1] > 10
 
 
+def test_the_optimal_budget_takes_alpha_at_its_word_when_nothing_is_labelled():
+    alpha = [[0.9, 0.1], [0.9, 0.1]]
+    assert OptimalBudget().split(100, alpha=alpha).tolist() == [90, 10]
+
+
 def test_a_uniform_budget_is_equal_per_round():
     new = UniformBudget().split(9, sizes=[50, 50, 50], spent=[0, 30, 2])
     assert new.tolist() == [3, 3, 3]

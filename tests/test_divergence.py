@@ -145,13 +145,30 @@ def test_randomness_of_a_given_discriminator_is_seeded(two_far_domains):
     assert np.array_equal(*scores)
 
 
-@pytest.mark.parametrize("alpha", [None, "identity"])
-def test_one_labelled_sample_per_domain_is_enough(alpha):
-    X = np.random.default_rng(0).normal(size=(20, 2))
-    y, domains = np.full(20, -1), np.repeat([0, 1], 10)
-    y[[3, 14]] = 1
-    fitted = DomainDivergence(alpha=alpha, random_state=0).fit(X, y, domains=domains)
-    assert np.isfinite(fitted.distances_).all()
+def test_one_labelled_sample_is_no_evidence_of_a_distance():
+    # It cannot be held out and learned from at the same time. As with a little weight
+    # on other domains, it then looks like any sample of its own domain.
+    X = np.random.default_rng(0).normal(size=(80, 2)) + np.repeat(
+        [[0], [4]], 40, axis=0
+    )
+    y, domains = np.full(80, -1), np.repeat([0, 1], 40)
+    y[[3, 44]] = 1
+    for alpha in (np.eye(2), [[1 - 1e-9, 1e-9], [1e-9, 1 - 1e-9]]):
+        fitted = DomainDivergence(alpha=alpha, random_state=0).fit(
+            X, y, domains=domains
+        )
+        assert fitted.distances_.tolist() == [0, 0]
+        assert np.isfinite(fitted.transform(X)).all()
+
+
+def test_a_domain_of_one_sample_is_legal():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    y, domains = np.arange(30) % 3 - 1, np.arange(30) // 29
+    for alpha in (None, "identity"):
+        fitted = DomainDivergence(alpha=alpha, random_state=0).fit(
+            X, y, domains=domains
+        )
+        assert np.isfinite(fitted.distances_).all()
 
 
 def test_scores_are_the_mean_over_the_folds_discriminators(two_far_domains):

@@ -3,6 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize
+from scipy.spatial.distance import pdist
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
@@ -180,7 +183,14 @@ def test_no_corner_lies_below_the_solution(complexity, seed, n, vc_dimension):
     np.testing.assert_allclose(solution.sum(axis=1), 1)
     gradient = alpha_gradient(tables, solution, **options)
     slopes = gradient.min(axis=1) - (solution * gradient).sum(axis=1)
-    assert slopes.sum() >= -1e-6
+    value = alpha_objective(tables, solution, **options)
+    assert slopes.sum() >= -1e-6 * (1 + abs(value)) - 1e-12
+
+
+def test_a_solution_that_stops_early_says_how_far_it_is():
+    tables = random_tables(np.random.default_rng(0))
+    with pytest.warns(ConvergenceWarning, match="max_iter=1 steps"):
+        solve_alpha(tables, complexity="row", max_iter=1)
 
 
 def test_only_the_complexity_by_row_spreads_the_rows():
@@ -247,6 +257,54 @@ def test_planted_mixtures_are_found(estimator):
     assert np.abs(found.alpha_ - truth).mean() < 0.04
     np.testing.assert_allclose(found.alpha_.sum(axis=1), 1)
     np.testing.assert_allclose(found.column_means_, found.alpha_.mean(axis=0))
+
+
+def test_kernel_means_are_matched_on_standardised_features():
+    X, y, domains, _ = planted(n=40)
+    X = X * [1, 10, 100, 1, 1] + 7
+    found = KernelMeanSimilarity(gamma=0.3).fit(X, y, domains=domains)
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+
+    def mean_kernel(rows, others):
+        return np.mean(
+            [np.exp(-0.3 * ((Z[a] - Z[b]) ** 2).sum()) for a in rows for b in others]
+        )
+
+    pools = [np.flatnonzero(domains == i) for i in range(3)]
+    labelled = [np.flatnonzero((domains == i) & (y >= 0)) for i in range(3)]
+    gram = [[mean_kernel(a, b) for b in labelled] for a in labelled]
+    for i, pool in enumerate(pools):
+        target = [mean_kernel(pool, rows) for rows in labelled]
+        weights = mixture_weights(gram, target)
+        np.testing.assert_allclose(found.alpha_[i], weights, atol=1e-6)
+
+
+def test_the_kernels_width_is_the_median_distance():
+    X, y, domains, _ = planted(n=100)
+    found = KernelMeanSimilarity().fit(X, y, domains=domains)
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    distances = pdist(Z, "sqeuclidean")
+    assert found.gamma_ == pytest.approx(1 / np.median(distances))
+
+
+def test_copies_of_a_domain_share_its_weight():
+    X, y, domains, _ = planted(n=60)
+    twice = np.concatenate([domains, domains + 3])
+    found = KernelMeanSimilarity().fit(np.tile(X, (2, 1)), np.tile(y, 2), domains=twice)
+    np.testing.assert_allclose(found.alpha_[:, :3], found.alpha_[:, 3:], atol=1e-4)
+
+
+def test_domain_classifiers_specialise():
+    # Two far domains with opposite labels: the shared classifier cannot serve both.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 2)) + np.repeat([[0, 0], [0, 6]], 400, axis=0)
+    domains = np.repeat([0, 1], 400)
+    y = np.where(np.arange(800) % 2, -1, (X[:, 0] > 0) ^ domains)
+    found = AdversarialSimilarity(
+        classifier=LogisticRegression(), n_steps=10, random_state=0
+    ).fit(X, y, domains=domains)
+    shared, *own = found.tables_.errors
+    assert np.diagonal(own).max() < 0.1 < 0.3 < shared.max()
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS[:2], ids=["kernel", "adversarial"])
@@ -334,6 +392,15 @@ def test_weights_of_labelled_samples_sum_to_one_in_every_surrogate(estimator):
     weights = estimator.fit_transform(X, y, domains=domains)
     assert weights.shape == (len(X), 3)
     np.testing.assert_allclose(weights[y >= 0].sum(axis=0), 1)
+
+
+def test_an_ensemble_can_be_classifier_and_discriminator():
+    X, y, domains, _ = planted(n=60)
+    forest = RandomForestClassifier(5)  # an unfitted ensemble has no truth value
+    estimator = AdversarialSimilarity(
+        discriminator=forest, classifier=forest, n_steps=2, random_state=0
+    )
+    assert estimator.fit(X, y, domains=domains).tables_.errors.any()
 
 
 def test_one_domain_has_one_weight():
