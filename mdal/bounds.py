@@ -5,21 +5,16 @@ features, labels and domains.
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ._base import DomainTransformer
 from ._crossfit import (
     check_classifier,
     class_probabilities,
@@ -28,11 +23,11 @@ from ._crossfit import (
     weighted_heads,
 )
 from ._validation import (
+    PartlyLabelled,
     check_alpha,
     check_count,
     check_counts,
     check_number,
-    check_partly_labelled,
     check_table,
     check_weights,
     resolve_alpha,
@@ -476,7 +471,7 @@ def compare_bounds(
     }
 
 
-class DomainBound(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class DomainBound(DomainTransformer):
     r"""The bound :math:`U_E` and its terms, estimated on given features.
 
     The shared classifier h is trained on all labelled rows with the weights
@@ -544,8 +539,6 @@ class DomainBound(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     True
     """
 
-    __metadata_request__fit: ClassVar = {"domains": True}
-
     def __init__(
         self,
         classifier=None,
@@ -567,23 +560,7 @@ class DomainBound(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.cv = cv
         self.random_state = random_state
 
-    def fit(self, X, y, *, domains=None):
-        """Train classifiers and discriminators and compute the terms.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features of all samples of all domains.
-        y : array-like of shape (n_samples,)
-            Labels, with -1, NaN or None for samples that have none.
-        domains : array-like of shape (n_samples,), default=None
-            Domain of each sample; None is a single domain.
-
-        Returns
-        -------
-        self
-        """
-        data = check_partly_labelled(self, X, y, domains)
+    def _learn(self, data: PartlyLabelled) -> dict:
         alpha = resolve_alpha(self.alpha, data.counts)
         n_folds = check_count(self.cv, "cv", minimum=2)
         rng = check_random_state(self.random_state)
@@ -609,12 +586,14 @@ class DomainBound(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             printed=self.printed,
             domains=data.names.tolist(),
         )
-        validate_data(self, X, skip_check_array=True)  # records the features
-        self.bound_, self.tables_, self.alpha_ = bound, tables, alpha
-        self.classes_, self.domains_ = data.classes, data.names
-        self.classifier_, self.domain_classifiers_ = shared[0][0], heads
-        self._n_features_out = len(alpha)
-        return self
+        return {
+            "bound_": bound,
+            "tables_": tables,
+            "alpha_": alpha,
+            "classes_": data.classes,
+            "classifier_": shared[0][0],
+            "domain_classifiers_": heads,
+        }
 
     def transform(self, X):
         r"""Return how far the shared and each domain's classifier disagree.
@@ -641,11 +620,6 @@ class DomainBound(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 for models in self.domain_classifiers_
             ]
         )
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
 
 
 def resolve_classifier(classifier, rng):

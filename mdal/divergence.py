@@ -5,16 +5,10 @@ The functions turn a discriminator's predictions into distances. The transformer
 """
 
 from dataclasses import replace
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    clone,
-)
+from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -22,6 +16,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ._base import DomainTransformer
 from ._crossfit import (
     check_classifier,
     class_probabilities,
@@ -33,7 +28,6 @@ from ._crossfit import (
 from ._validation import (
     PartlyLabelled,
     check_count,
-    check_partly_labelled,
     check_scores,
     resolve_alpha,
 )
@@ -270,9 +264,7 @@ def discriminator_tables(
     )
 
 
-class DomainDivergence(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class DomainDivergence(DomainTransformer):
     r"""Distance of every original domain from its surrogate, on given features.
 
     The original domain i is all rows of domain i, labelled or not; its surrogate
@@ -328,32 +320,13 @@ class DomainDivergence(
     True
     """
 
-    __metadata_request__fit: ClassVar = {"domains": True}
-
     def __init__(self, discriminator=None, *, alpha=None, cv=5, random_state=None):
         self.discriminator = discriminator
         self.alpha = alpha
         self.cv = cv
         self.random_state = random_state
 
-    def fit(self, X, y, *, domains=None):
-        """Train the discriminators and measure the distances.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features of all samples of all domains.
-        y : array-like of shape (n_samples,)
-            Labels, with -1, NaN or None for samples that have none. Only whether
-            there is one matters here.
-        domains : array-like of shape (n_samples,), default=None
-            Domain of each sample; None is a single domain.
-
-        Returns
-        -------
-        self
-        """
-        data = check_partly_labelled(self, X, y, domains)
+    def _learn(self, data: PartlyLabelled) -> dict:
         alpha = resolve_alpha(self.alpha, data.counts)
         n_folds = check_count(self.cv, "cv", minimum=2)
         rng = check_random_state(self.random_state)
@@ -362,15 +335,14 @@ class DomainDivergence(
 
         data = replace(data, X=features.transform(data.X))
         models, scores = conditional_discriminators(classifier, data, alpha, folds)
-        validate_data(self, X, skip_check_array=True)  # records the features
-        self.features_ = features
-        self.domains_ = data.names
-        self.alpha_ = alpha
-        self.discriminators_ = models
-        self.tables_ = discriminator_tables(scores, data)
-        self.distances_ = hdh_distances(self.tables_, alpha)
-        self._n_features_out = len(alpha)
-        return self
+        tables = discriminator_tables(scores, data)
+        return {
+            "distances_": hdh_distances(tables, alpha),
+            "tables_": tables,
+            "alpha_": alpha,
+            "features_": features,
+            "discriminators_": models,
+        }
 
     def transform(self, X):
         """Return f(z, i) of every sample for every domain.
@@ -394,8 +366,3 @@ class DomainDivergence(
                 for models in self.discriminators_
             ]
         )
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags

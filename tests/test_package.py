@@ -19,23 +19,37 @@ ROOT = Path(__file__).parent.parent
 # From the lowest layer up: a module imports only those before it.
 LAYERS = {
     0: ["_version", "_validation"],
-    1: ["_crossfit", "tables", "budget", "divergence", "bounds", "similarity"],
+    1: ["_base", "_crossfit", "tables", "budget", "divergence", "bounds", "similarity"],
     4: ["__init__", "__main__"],
 }
 ORDER = [module for layer in LAYERS.values() for module in layer]
+FOLDERS = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
 
 
-def imports(path):
-    """Pairs of a module's name and whether it is in this package."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from ((alias.name, False) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            yield node.module, False
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 1
-            names = [node.module] if node.module else [a.name for a in node.names]
-            yield from ((name, True) for name in names)
+def files(module):
+    """The file of a module, or all files of a folder of modules."""
+    return (
+        [PACKAGE / f"{module}.py"]
+        if module not in FOLDERS
+        else sorted((PACKAGE / module).rglob("*.py"))
+    )
+
+
+def imports(module):
+    """Pairs of an imported module's name and whether it is in this package.
+
+    What the files of a folder import from each other is left out.
+    """
+    for path in files(module):
+        outside = len(path.relative_to(PACKAGE).parts)
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                yield from ((alias.name, False) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                yield node.module, False
+            elif isinstance(node, ast.ImportFrom) and node.level == outside:
+                names = [node.module] if node.module else [a.name for a in node.names]
+                yield from ((name, True) for name in names)
 
 
 def run(code):
@@ -46,12 +60,12 @@ def run(code):
 
 
 def test_every_module_has_a_layer():
-    assert {path.stem for path in PACKAGE.glob("*.py")} == set(ORDER)
+    assert {path.stem for path in PACKAGE.glob("*.py")} | FOLDERS == set(ORDER)
 
 
 @pytest.mark.parametrize("module", ORDER)
 def test_imports_point_downwards(module):
-    for name, ours in imports(PACKAGE / f"{module}.py"):
+    for name, ours in imports(module):
         if ours:
             assert ORDER.index(name) < ORDER.index(module), f"{module} imports {name}"
         else:
@@ -62,7 +76,7 @@ def test_imports_point_downwards(module):
 
 @pytest.mark.parametrize("module", LAYERS[0] + LAYERS[1])
 def test_the_maths_needs_no_torch(module):
-    roots = {name.split(".")[0] for name, _ in imports(PACKAGE / f"{module}.py")}
+    roots = {name.split(".")[0] for name, _ in imports(module)}
     assert not roots & {"torch", "skorch"}
 
 

@@ -422,7 +422,7 @@ def test_iterates_start_uniform_and_the_mean_of_the_second_half_is_the_answer():
 def test_blocks_do_not_change_kernel_means(monkeypatch):
     X, y, domains, _ = planted(n=100)
     whole = KernelMeanSimilarity(random_state=0).fit(X, y, domains=domains).alpha_
-    monkeypatch.setattr("mdal.similarity._BLOCK", 500)
+    monkeypatch.setattr("mdal.similarity._kernel._BLOCK", 500)
     parts = KernelMeanSimilarity(random_state=0).fit(X, y, domains=domains).alpha_
     np.testing.assert_allclose(whole, parts, atol=1e-8)
 
