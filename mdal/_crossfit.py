@@ -5,7 +5,9 @@ from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.dummy import DummyClassifier
-from sklearn.pipeline import Pipeline
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
@@ -41,6 +43,17 @@ def check_classifier(classifier, name: str) -> None:
         )
 
 
+def resolve_classifier(classifier, rng):
+    """Return a seeded clone of the classifier, or of a logistic regression for None."""
+    if classifier is None:
+        classifier = make_pipeline(
+            StandardScaler().set_output(transform="default"),
+            LogisticRegression(max_iter=1000),
+        )
+    check_classifier(classifier, "classifier")
+    return seeded_clone(classifier, rng)
+
+
 def seeded_clone(estimator, random_state):
     """Clone an estimator and seed every random state in it that was left None."""
     estimator = clone(estimator)
@@ -48,7 +61,7 @@ def seeded_clone(estimator, random_state):
     seeds = {
         name: rng.randint(np.iinfo(np.int32).max)
         for name, value in sorted(estimator.get_params(deep=True).items())
-        if value is None and (name + "__").endswith("random_state__")
+        if value is None and name.endswith("random_state")
     }
     return estimator.set_params(**seeds)
 
@@ -61,12 +74,12 @@ def fit_weighted(classifier, X, y, weights: NDArray):
     weights = weights / weights.mean()
     if len(np.unique(y)) == 1:
         return DummyClassifier().fit(X, y)
-    if not isinstance(classifier, Pipeline):
-        return classifier.fit(X, y, sample_weight=weights)
-    # A step takes parameters by its name only while metadata routing is off.
+    name = "sample_weight"
+    if isinstance(classifier, Pipeline):
+        name = f"{classifier.steps[-1][0]}__{name}"
+    # With metadata routing, nothing that was not requested would be passed on.
     with config_context(enable_metadata_routing=False):
-        last = classifier.steps[-1][0]
-        return classifier.fit(X, y, **{f"{last}__sample_weight": weights})
+        return classifier.fit(X, y, **{name: weights})
 
 
 def surrogate_weights(alpha_row: NDArray, domains: NDArray) -> NDArray:

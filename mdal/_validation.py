@@ -2,16 +2,21 @@
 
 Each function takes what a user gave and the name of the argument, and returns
 a clean array or raises an error that names the value, what was expected and
-what to do. Nothing is computed here, and nothing is validated below.
+what to do. Nothing is computed here; what a module checks beside this is how its
+own arguments fit together.
 """
 
+import math
 from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import check_array, check_random_state, column_or_1d
+
+# Sums of as many as a thousand such counts still fit into 64 bits.
+LARGEST = 2**53
 
 
 def check_count(value, name: str, *, minimum: int = 0) -> int:
@@ -20,11 +25,13 @@ def check_count(value, name: str, *, minimum: int = 0) -> int:
         raise TypeError(
             f"{name}={value!r} is of type {type(value).__name__}; pass a whole number"
         )
-    if not np.isfinite(value) or value != int(value) or value < minimum:
+    if not math.isfinite(value) or value != int(value) or value < minimum:
         raise ValueError(
             f"{name}={value!r} is not a whole number of at least {minimum}; "
             "pass one that is"
         )
+    if value > LARGEST:
+        raise ValueError(f"{name}={value!r} is too large to count; pass less")
     return int(value)
 
 
@@ -37,12 +44,19 @@ def check_number(
             f"{name}={value!r} is of type {type(value).__name__}; pass a number"
         )
     inside = low < value < high if strict else low <= value <= high
-    if not inside or not np.isfinite(value):
+    if not inside or not math.isfinite(value):
         raise ValueError(
             f"{name}={value!r} is out of range; pass a number between {low:g} and "
             f"{high:g}{', both excluded' if strict else ''}"
         )
     return float(value)
+
+
+def check_seed(random_state) -> np.random.RandomState:
+    """Return a generator; None is a new one, so the global one is left alone."""
+    if random_state is None:
+        return np.random.RandomState()
+    return check_random_state(random_state)
 
 
 def check_option(value, name: str, options) -> str:
@@ -61,7 +75,7 @@ def check_finite(values: ArrayLike, name: str, shape: tuple) -> NDArray:
     except ValueError as error:
         raise ValueError(f"{name} is ragged; pass a regular array") from error
     if array.dtype == object and not any(
-        isinstance(value, bool | np.bool_) for value in array.flat
+        isinstance(value, bool | np.bool_ | str) for value in array.flat
     ):
         with suppress(TypeError, ValueError):
             array = array.astype(np.float64)
@@ -87,7 +101,7 @@ def check_counts(values: ArrayLike, name: str, n_domains: int | None) -> NDArray
             f"{name} contains {counts[wrong][0]}, which is not a whole number of at "
             "least 0; pass counts of samples"
         )
-    if (counts > np.iinfo(np.int64).max / 4).any():
+    if (counts > LARGEST).any():
         raise ValueError(f"{name} contains {counts.max()}, which is too large to count")
     return counts.astype(np.int64)
 
@@ -238,10 +252,7 @@ def _encode(values: NDArray, name: str) -> tuple[NDArray, NDArray]:
             f"{name} contains a value that cannot be hashed ({error}); "
             "pass strings, numbers or tuples"
         ) from None
-    kinds = {
-        "number" if isinstance(value, Real) else type(value).__name__
-        for value in distinct
-    }
+    kinds = {_kind(value) for value in distinct}
     if len(kinds) > 1:
         raise TypeError(
             f"{name} mixes types ({', '.join(sorted(kinds))}); convert all to one type"
@@ -258,6 +269,13 @@ def _encode(values: NDArray, name: str) -> tuple[NDArray, NDArray]:
     names = np.empty(len(ordered), dtype=object)
     names[:] = ordered
     return (np.array(ordered) if kinds <= {"number", "str"} else names), codes
+
+
+def _kind(value) -> str:
+    """Name the type of a label, without regard to how NumPy would store it."""
+    if isinstance(value, Real):
+        return "number"
+    return "str" if isinstance(value, str) else type(value).__name__
 
 
 def _check_length(array: NDArray, name: str, n_samples: int) -> None:
@@ -297,7 +315,7 @@ def check_domains(domains, n_samples: int, known: NDArray | None = None):
             f"domains has no value in row {int(np.flatnonzero(missing)[0])}; "
             "every sample needs a domain: give it a name or drop the row"
         )
-    if array.dtype.kind == "f" and np.isinf(array).any():
+    if np.isinf(array[_is_float(array)].astype(np.float64)).any():
         raise ValueError("domains contains infinity; give that domain a name")
     names, codes = _encode(array, "domains")
     if known is None:
@@ -321,6 +339,7 @@ def check_labels(y, n_samples: int, name: str = "y"):
     _check_length(array, name, n_samples)
     if array.dtype.kind not in "biufUSO":
         raise TypeError(f"{name} holds {array.dtype} values; pass integers or strings")
+    _check_no_missing_text(array, name)
     missing = _is_missing(array) | _is_minus_one(array)
     present = array[~missing]
     floats = present[_is_float(present)].astype(np.float64)
@@ -333,6 +352,19 @@ def check_labels(y, n_samples: int, name: str = "y"):
     codes = np.full(n_samples, -1, dtype=np.intp)
     classes, codes[~missing] = _encode(present, name)
     return classes, codes
+
+
+def _check_no_missing_text(values: NDArray, name: str) -> None:
+    """Refuse what NumPy makes of -1, NaN and None in an array of strings."""
+    if values.dtype.kind not in "US":
+        return
+    found = np.intersect1d(values.astype(str), ["-1", "nan", "None"])
+    if len(found):
+        raise ValueError(
+            f"{name} is an array of strings with the text {str(found[0])!r}, which "
+            "NumPy makes of a missing label; pass a list or an array of dtype object, "
+            "with None for missing labels"
+        )
 
 
 def _is_minus_one(values: NDArray) -> NDArray:

@@ -8,18 +8,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._base import DomainTransformer
 from ._crossfit import (
-    check_classifier,
     class_probabilities,
+    resolve_classifier,
     row_folds,
-    seeded_clone,
     weighted_heads,
 )
 from ._validation import (
@@ -28,6 +23,7 @@ from ._validation import (
     check_count,
     check_counts,
     check_number,
+    check_seed,
     check_table,
     check_weights,
     resolve_alpha,
@@ -563,7 +559,7 @@ class DomainBound(DomainTransformer):
     def _learn(self, data: PartlyLabelled) -> dict:
         alpha = resolve_alpha(self.alpha, data.counts)
         n_folds = check_count(self.cv, "cv", minimum=2)
-        rng = check_random_state(self.random_state)
+        rng = check_seed(self.random_state)
         features, discriminator = prepare_discriminator(self.discriminator, data.X, rng)
         classifier = resolve_classifier(self.classifier, rng)
         folds = row_folds(data.domains, data.labelled, n_folds, rng)
@@ -620,14 +616,6 @@ class DomainBound(DomainTransformer):
                 for models in self.domain_classifiers_
             ]
         )
-
-
-def resolve_classifier(classifier, rng):
-    """Return a seeded clone of the classifier, or of a logistic regression for None."""
-    if classifier is None:
-        classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-    check_classifier(classifier, "classifier")
-    return seeded_clone(classifier, rng)
 
 
 def _mean_probabilities(models, X: NDArray, n_classes: int) -> NDArray:

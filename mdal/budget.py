@@ -77,7 +77,8 @@ def allocate(
     largest weight first. Domains of zero weight get labels only when nobody
     else has room, the one with the fewest labels first. Ties go to the lowest
     index. Priorities are compared as exact fractions of the weights given, so
-    neither rounding nor overflow can change the answer.
+    neither rounding nor overflow can change the answer; 0.1 and 0.6, though, are not
+    exactly one to six in binary, where 1 and 6 are.
 
     References
     ----------
@@ -94,7 +95,7 @@ def allocate(
     weights = check_weights(weights, "weights", None)
     budget = check_count(budget, "budget")
     spent, capacity, _ = _check_room(spent, capacity, None, len(weights), budget)
-    budget = min(budget, int(capacity.sum()))
+    budget = min(budget, sum(capacity.tolist()))
 
     positive = weights > 0
     new = np.zeros(len(weights), dtype=np.int64)
@@ -267,13 +268,13 @@ class _Budget(BaseEstimator):
             raise ValueError(
                 "nothing says how many domains there are; pass sizes=, one per domain"
             )
-        n_domains = len(given[0])
+        n_domains = len(np.atleast_1d(given[0]))
         spent, capacity, sizes = _check_room(spent, capacity, sizes, n_domains, budget)
         if alpha is not None:
             alpha = check_alpha(alpha, n_domains)
         if errors is not None:
             errors = check_weights(errors, "errors", n_domains)
-        budget = min(budget, int(capacity.sum()))
+        budget = min(budget, sum(capacity.tolist()))
         return self._split(budget, sizes, spent, capacity, alpha, errors)
 
 
@@ -376,8 +377,8 @@ class ErrorBudget(_Budget):
     Parameters
     ----------
     uniform_share : float, default=0.5
-        The share u between 0 (errors alone) and 1 (uniform). The experiments of
-        the paper mixed half and half.
+        The share u between 0 (errors alone) and 1 (uniform). The code published
+        with the paper mixes half and half.
 
     Examples
     --------
@@ -486,6 +487,8 @@ def get_budget(budget):
                 "or pass a callable"
             )
         return _BUDGETS[budget]()
+    if isinstance(budget, type):
+        raise TypeError(f"budget is the class {budget.__name__}; pass an object of it")
     if hasattr(budget, "split") and hasattr(budget, "groups"):
         return budget
     if callable(budget):

@@ -13,7 +13,6 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._base import DomainTransformer
@@ -29,6 +28,7 @@ from ._validation import (
     PartlyLabelled,
     check_count,
     check_scores,
+    check_seed,
     resolve_alpha,
 )
 from .tables import DomainTables, check_tables, domain_tables
@@ -156,6 +156,11 @@ def hdh_distances(tables: DomainTables, alpha: ArrayLike) -> NDArray:
     array([0.7, 0.2])
     """
     alpha = check_tables(tables, alpha)
+    if tables.loss != "zero_one":
+        raise ValueError(
+            f"tables hold losses of the kind {tables.loss!r}, which give no distance; "
+            "make them with loss='zero_one'"
+        )
     errors = tables.misses + (alpha * tables.hits).sum(axis=1)
     return np.maximum(0.0, 2 * (1 - errors))
 
@@ -176,7 +181,7 @@ def kernel_features(X: NDArray, rng):
     the typical distance of two samples; standardised again. Unlike the input itself,
     they let a linear classifier see domains that differ in spread or shape only.
     """
-    return make_pipeline(
+    features = make_pipeline(
         StandardScaler(),
         # Standardised features have a mean squared distance of 2 n_features.
         Nystroem(
@@ -185,7 +190,8 @@ def kernel_features(X: NDArray, rng):
             random_state=rng.randint(np.iinfo(np.int32).max),
         ),
         StandardScaler(),
-    ).fit(X)
+    )
+    return features.set_output(transform="default").fit(X)
 
 
 def prepare_discriminator(discriminator, X: NDArray, rng):
@@ -198,7 +204,8 @@ def prepare_discriminator(discriminator, X: NDArray, rng):
     if discriminator is None:
         return kernel_features(X, rng), LogisticRegression(C=0.01, max_iter=1000)
     check_classifier(discriminator, "discriminator")
-    return FunctionTransformer().fit(X), seeded_clone(discriminator, rng)
+    identity = FunctionTransformer().set_output(transform="default").fit(X)
+    return identity, seeded_clone(discriminator, rng)
 
 
 def conditional_discriminators(
@@ -329,7 +336,7 @@ class DomainDivergence(DomainTransformer):
     def _learn(self, data: PartlyLabelled) -> dict:
         alpha = resolve_alpha(self.alpha, data.counts)
         n_folds = check_count(self.cv, "cv", minimum=2)
-        rng = check_random_state(self.random_state)
+        rng = check_seed(self.random_state)
         features, classifier = prepare_discriminator(self.discriminator, data.X, rng)
         folds = row_folds(data.domains, data.labelled, n_folds, rng)
 

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._validation import (
-    check_alpha,
     check_codes,
     check_counts,
     check_option,
@@ -50,6 +49,8 @@ class DomainTables:
         ``errors[0, j]``: mean loss :math:`L_Y` of the shared classifier h over
         labelled domain j; ``errors[1 + i, j]``: that of the domain classifier
         :math:`h_i`. None means that there are no classifiers: all 0.
+    loss : {"zero_one", "probability", "cross_entropy"}, default="zero_one"
+        What the losses are, see :func:`domain_tables`.
 
     Examples
     --------
@@ -65,8 +66,10 @@ class DomainTables:
     hits: NDArray
     counts: NDArray
     errors: NDArray | None = None
+    loss: str = "zero_one"
 
     def __post_init__(self):
+        check_option(self.loss, "loss", LOSSES)
         counts = check_counts(self.counts, "counts", None)
         n = len(counts)
         errors = np.zeros((n + 1, n)) if self.errors is None else self.errors
@@ -188,6 +191,7 @@ def domain_tables(
         ).T,
         counts=np.bincount(labelled_domains, minlength=n),
         errors=errors,
+        loss=loss,
     )
 
 
@@ -198,7 +202,7 @@ def check_tables(tables, alpha: ArrayLike) -> NDArray:
             f"tables is of type {type(tables).__name__}; pass DomainTables, which "
             "domain_tables makes from predictions"
         )
-    return resolve_alpha(check_alpha(alpha, tables.n_domains), tables.counts)
+    return resolve_alpha(alpha, tables.counts)
 
 
 def _discriminator_losses(scores: NDArray, original: bool, loss: str) -> NDArray:

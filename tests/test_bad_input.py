@@ -54,6 +54,12 @@ FUNCTIONS = {
     # budgets
     "negative budget": (lambda: allocate([1], -1), ValueError, "budget=-1"),
     "fractional budget": (lambda: allocate([1], 2.5), ValueError, "budget=2.5"),
+    "budget beyond counting": (
+        lambda: allocate([1, 1], 2**62),
+        ValueError,
+        "too large",
+    ),
+    "budget beyond 64 bits": (lambda: allocate([1], 10**30), ValueError, "too large"),
     "boolean budget": (lambda: allocate([1], True), TypeError, "budget=True"),
     "budget NaN": (lambda: allocate([1], nan), ValueError, "budget=nan"),
     "infinite budget": (lambda: allocate([1], inf), ValueError, "budget=inf"),
@@ -159,6 +165,16 @@ FUNCTIONS = {
         TypeError,
         "uniform_share='a'",
     ),
+    "a class of budgets": (
+        lambda: get_budget(UniformBudget),
+        TypeError,
+        "class UniformBudget",
+    ),
+    "sizes a number": (
+        lambda: UniformBudget().split(3, sizes=5),
+        ValueError,
+        "sizes has shape",
+    ),
     "unknown budget name": (lambda: get_budget("best"), ValueError, "budget='best'"),
     "budget of another type": (lambda: get_budget(3), TypeError, "budget=3"),
     "no groups": (lambda: JointBudget().groups(0), ValueError, "n_domains=0"),
@@ -177,6 +193,11 @@ FUNCTIONS = {
         lambda: hdh_distances(tables, [[0.5, 0.6], [0.5, 0.5]]),
         ValueError,
         "row 0 of alpha sums to 1.1",
+    ),
+    "rows that nearly sum to one": (
+        lambda: hdh_distances(tables, [[0.5, 0.501], [0.5, 0.5]]),
+        ValueError,
+        "row 0 of alpha sums to 1.001",
     ),
     "negative alpha": (
         lambda: hdh_distances(tables, [[1.5, -0.5], [0.5, 0.5]]),
@@ -379,6 +400,13 @@ FUNCTIONS = {
         TypeError,
         "tables is of type list",
     ),
+    "distance from cross-entropies": (
+        lambda: hdh_distances(
+            DomainTables([2.0], [[3.0]], counts=[1], loss="cross_entropy"), [[1.0]]
+        ),
+        ValueError,
+        "'cross_entropy', which give no distance",
+    ),
     "distance of a domain without labels": (
         lambda: hdh_distances(one_sided, half),
         ValueError,
@@ -438,6 +466,12 @@ DATA = {
         "y holds",
     ),
     "y of lists": ((X, [[1, 2]] * 40, domains), TypeError, "cannot be hashed"),
+    "y with -1 as text": ((X, y.astype(str), domains), ValueError, "the text '-1'"),
+    "y with NaN as text": (
+        (X, np.array(["cat", nan] * 20), domains),
+        ValueError,
+        "the text 'nan'",
+    ),
     "y a number": ((X, 3, domains), TypeError, "y is of type int"),
     "no label at all": ((X, np.full(40, -1), domains), ValueError, "no label at all"),
     "domains too long": ((X, y, [*domains, "c"]), ValueError, "domains has 41 values"),
@@ -453,6 +487,7 @@ DATA = {
         "no value in row",
     ),
     "domains infinite": ((X, y, np.array([1, inf] * 20)), ValueError, "infinity"),
+    "domains infinite in a list": ((X, y, [1, inf] * 20), ValueError, "infinity"),
     "domains without order": ((X, y, [1j, 2j] * 20), TypeError, "no order"),
     "domains a number": ((X, y, 3), TypeError, "domains is of type int"),
 }

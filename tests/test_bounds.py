@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
 
 from mdal.bounds import (
     DomainBound,
@@ -82,12 +83,15 @@ def test_the_best_shares_are_alpha_and_the_budget_finds_them(seed):
     def cost(counts):
         return complexity(alpha, counts, vc_dimension=4)
 
+    # At beta = alpha, sum alpha^2 / beta = 1, and every other beta is worse ...
+    exact, beta = np.round(alpha * 10**12), rng.dirichlet(np.ones(n))
+    other = np.round(beta * 10**12)
+    other[0] += exact.sum() - other.sum()
+    assert cost(exact) <= cost(other)
+    # ... which is a limit that whole numbers do not go below ...
     found = allocate(alpha, total)
-    limit = complexity(alpha, np.round(alpha * 10**12), vc_dimension=4)
-    # The continuous optimum at beta = alpha has sum alpha^2 / beta = 1 ...
     rate = (8 * np.log(2 * (total + 1)) + np.log(4 / 0.05)) / total
     assert cost(found) >= 2 * np.sqrt(rate) * (1 - 1e-12)
-    assert limit < cost(found)
     # ... no other split of the same labels is better than the budget's ...
     for _ in range(20):
         other = rng.multinomial(total - n, rng.dirichlet(np.ones(n))) + 1
@@ -287,6 +291,38 @@ def test_the_shared_classifier_is_trained_on_the_mean_of_the_surrogates(
     weights = np.where(domains == "near", 0.75 / 100, 0.25 / 50)[rows]
     reference = LogisticRegression().fit(X[rows], y[rows], weights / weights.mean())
     np.testing.assert_allclose(fitted.classifier_.coef_, reference.coef_, rtol=1e-4)
+
+
+def test_domain_classifiers_are_judged_on_rows_that_they_have_not_seen(two_far_domains):
+    X, y, domains = two_far_domains
+    noise = np.where(y >= 0, np.random.default_rng(0).integers(2, size=400), -1)
+    tree = DecisionTreeClassifier()
+    fitted = DomainBound(tree, random_state=0).fit(X, noise, domains=domains)
+    assert fitted.tables_.errors[0].tolist() == [0, 0]  # the shared one remembers
+    assert abs(fitted.tables_.errors[1:].mean() - 0.5) < 0.1
+
+
+def test_domain_classifiers_are_trained_on_their_own_surrogate(two_far_domains):
+    # Opposite labels: each domain's own classifier is right at home and wrong abroad.
+    X, y, domains = two_far_domains
+    y = np.where(y >= 0, (X[:, 0] - X[:, 1] > 0) ^ (domains == "off"), -1)
+    fitted = DomainBound(alpha="identity", random_state=0).fit(X, y, domains=domains)
+    errors = fitted.tables_.errors[1:]
+    assert np.diagonal(errors).max() < 0.1
+    assert errors[0, 1] > 0.8 < errors[1, 0]
+    # So the two cannot both agree with the shared one.
+    assert fitted.transform(X).sum(axis=1).min() > 0.5
+    assert abs(fitted.bound_.lambda_ - 1) < 0.1
+
+
+def test_the_printed_formula_reaches_the_bound(two_far_domains):
+    X, y, domains = two_far_domains
+    plain, printed = (
+        DomainBound(printed=flag, random_state=0).fit(X, y, domains=domains)
+        for flag in (False, True)
+    )
+    again = table_bound(plain.tables_, plain.alpha_, vc_dimension=4, printed=True)
+    assert printed.bound_.u_e == again.u_e != plain.bound_.u_e
 
 
 def test_disagreement_lies_between_0_and_1(two_far_domains):

@@ -71,6 +71,20 @@ def test_far_domains_are_far_from_a_mixture_and_near_themselves(two_far_domains)
     assert own.distances_.max() < 0.3
 
 
+def test_distances_are_those_of_the_given_alpha(two_far_domains):
+    X, y, domains = two_far_domains
+    alpha = [[0.9, 0.1], [0.3, 0.7]]
+    fitted = DomainDivergence(alpha=alpha, random_state=0).fit(X, y, domains=domains)
+    tables = fitted.tables_
+    by_hand = [
+        2
+        * (1 - tables.misses[i] - sum(alpha[i][j] * tables.hits[i, j] for j in (0, 1)))
+        for i in (0, 1)
+    ]
+    np.testing.assert_allclose(fitted.distances_, by_hand)
+    assert fitted.distances_[0] < fitted.distances_[1]
+
+
 def test_identical_domains_cannot_be_told_apart(identical_domains):
     X, y, domains = identical_domains
     fitted = DomainDivergence(random_state=0).fit(X, y, domains=domains)

@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mdal
@@ -84,9 +86,10 @@ def test_refitting_with_the_same_seed_repeats_bit_by_bit(estimator, two_far_doma
 
 def test_fitting_reads_no_global_generator(estimator, two_far_domains):
     X, y, domains = two_far_domains
-    before = np.random.get_state()[1].copy()
-    estimator.fit(X, y, domains=domains)
-    assert np.array_equal(before, np.random.get_state()[1])
+    for random_state in (0, None):
+        before = repr(np.random.get_state())
+        estimator.set_params(random_state=random_state).fit(X, y, domains=domains)
+        assert repr(np.random.get_state()) == before
 
 
 def test_all_marks_of_a_missing_label_are_one(estimator, two_far_domains):
@@ -115,6 +118,7 @@ def test_domains_may_have_any_names(estimator, two_far_domains):
     codes = (domains == "off").astype(int)
     forms = [codes, codes.tolist(), codes + 0.5, [("site", code) for code in codes]]
     forms += [pd.Series(domains, dtype="category"), domains.astype(object)]
+    forms += [[*domains[:200], *domains[200:].tolist()]]  # np.str_ and str
     for form in forms:
         fitted = clone(estimator).fit(X, y, domains=form)
         assert np.array_equal(expected, learned(fitted))
@@ -133,6 +137,28 @@ def test_pipelines_route_domains(estimator, two_far_domains):
     step = pipe.steps[-1][0]
     pipe.fit(X, y, **{f"{step}__domains": domains})
     assert np.array_equal(routed, learned(pipe[-1]))
+
+
+def test_global_settings_do_not_change_what_is_learned(estimator, two_far_domains):
+    X, y, domains = two_far_domains
+    plain = clone(estimator).fit(X, y, domains=domains)
+    with config_context(transform_output="pandas"):
+        fitted = clone(estimator).fit(X, y, domains=domains)
+        table = transform(fitted, X, domains)
+    assert np.array_equal(learned(plain), learned(fitted))
+    assert np.array_equal(transform(plain, X, domains), table.to_numpy())
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_a_calibrated_discriminator_works_with_and_without_routing(
+    routing, two_far_domains
+):
+    X, y, domains = two_far_domains
+    discriminator = CalibratedClassifierCV(LinearSVC(), cv=3)
+    with config_context(enable_metadata_routing=routing):
+        fitted = DomainDivergence(discriminator, cv=2, random_state=0)
+        fitted.fit(X, y, domains=domains)
+    assert fitted.distances_.min() > 0.7
 
 
 def test_parameters_are_stored_as_given(estimator):

@@ -225,6 +225,13 @@ def test_mixture_weights_are_optimal(seed):
     assert slopes.min() >= weights @ slopes - 1e-6 * (1 + np.abs(slopes).max())
 
 
+def test_mixture_weights_take_single_precision():
+    for seed in range(50):
+        points = np.random.default_rng(seed).normal(size=(8, 3)).astype(np.float32)
+        weights = mixture_weights(points @ points.T, points @ points[0])
+        np.testing.assert_allclose(weights @ points, points[0], atol=1e-2)
+
+
 def planted(seed=0, n=1500):
     """Three domains whose labelled rows are Gaussians, and all rows known mixtures."""
     rng = np.random.default_rng(seed)

@@ -3,18 +3,17 @@
 from dataclasses import replace
 
 import numpy as np
-from sklearn.utils import check_random_state
 from tqdm import tqdm
 
-from .._crossfit import row_folds, weighted_heads
+from .._crossfit import resolve_classifier, row_folds, weighted_heads
 from .._validation import (
     PartlyLabelled,
     check_count,
     check_number,
     check_option,
+    check_seed,
     resolve_alpha,
 )
-from ..bounds import resolve_classifier
 from ..divergence import (
     conditional_discriminators,
     discriminator_tables,
@@ -33,7 +32,9 @@ class AdversarialSimilarity(Similarity):
     multiplicative step (:func:`alpha_step`) down the objective
     (:func:`alpha_objective`). The average of the second half of the iterates is the
     estimate: for fixed tables the objective is linear in alpha, so single iterates
-    wander to corners, while the average approaches the balance of the game.
+    wander to corners, while the average approaches the balance of the game. With only
+    tens of labels per domain the game is decided by noise;
+    :class:`KernelMeanSimilarity` is the better choice there.
 
     Parameters
     ----------
@@ -52,9 +53,8 @@ class AdversarialSimilarity(Similarity):
         Weight of the discriminator, see :func:`alpha_objective`.
     complexity : {None, "mean", "row"}, default=None
         Complexity term, see :func:`alpha_objective`. "row" spreads the rows, the more
-        the fewer labels there are: with only tens of labels per domain alpha is noisy
-        without it. ``lambda_d=2, complexity="mean"`` with a classifier is the full
-        :math:`U_E`, with held-out errors.
+        the fewer labels there are. ``lambda_d=2, complexity="mean"`` with a classifier
+        is the full :math:`U_E`, with held-out errors.
     vc_dimension : int, default=None
         For the complexity; None is n_features + 1.
     delta : float, default=0.05
@@ -81,7 +81,8 @@ class AdversarialSimilarity(Similarity):
     column_means_ : ndarray of shape (n_domains,)
         :math:`\alpha_j`, the weights of the domains in the labelling budget.
     history_ : ndarray of shape (n_steps + 1, n_domains, n_domains)
-        All iterates; the first is uniform over the domains that have labels.
+        All iterates; the first is uniform over the domains that have labels. If there
+        is only one of those, there is one step.
     tables_ : DomainTables
         The tables of the last step.
     domains_ : ndarray of shape (n_domains,)
@@ -143,7 +144,7 @@ class AdversarialSimilarity(Similarity):
         n_steps = check_count(self.n_steps, "n_steps", minimum=1)
         n_folds = check_count(self.cv, "cv", minimum=2)
         step_size = check_number(self.step_size, "step_size", strict=True)
-        rng = check_random_state(self.random_state)
+        rng = check_seed(self.random_state)
         features, discriminator = prepare_discriminator(self.discriminator, data.X, rng)
         mapped = replace(data, X=features.transform(data.X))
         classifier = self.classifier

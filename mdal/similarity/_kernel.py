@@ -5,9 +5,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import nnls
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils import gen_batches
 
-from .._validation import PartlyLabelled, check_finite, check_number
+from .._validation import PartlyLabelled, check_finite, check_number, check_seed
 from ._transformer import Similarity
 
 # Kernel values that are held in memory at a time.
@@ -55,14 +55,16 @@ def mixture_weights(gram: ArrayLike, target: ArrayLike) -> NDArray:
         raise ValueError(
             "there is no vector to mix; pass inner products of at least one"
         )
+    precision = np.finfo(np.result_type(gram, np.float32)).eps
+    gram, target = gram.astype(np.float64), target.astype(np.float64)
     values, vectors = np.linalg.eigh(gram)
-    scale = np.abs(gram).max()
-    if np.abs(gram - gram.T).max() > 1e-8 * scale or values[0] < -1e-8 * scale:
+    slack = np.sqrt(precision) * np.abs(gram).max()
+    if np.abs(gram - gram.T).max() > slack or values[0] < -slack:
         raise ValueError(
             "gram is not symmetric and positive semi-definite; pass inner products of "
             "vectors"
         )
-    spanned = values > values[-1] * n * np.finfo(np.float64).eps
+    spanned = values > values[-1] * n * precision
     lengths = np.sqrt(values[spanned])
     # Coordinates in the span; what sticks out of it is the same for all weights.
     points = vectors[:, spanned] * lengths
@@ -133,8 +135,8 @@ class KernelMeanSimilarity(Similarity):
         self.random_state = random_state
 
     def _estimate(self, data: PartlyLabelled) -> dict:
-        X = StandardScaler().fit_transform(data.X)
-        rng = check_random_state(self.random_state)
+        X = StandardScaler().set_output(transform="default").fit_transform(data.X)
+        rng = check_seed(self.random_state)
         if self.gamma is None:
             gamma = 1 / _median_squared_distance(X, rng)
         else:
