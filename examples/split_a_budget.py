@@ -38,10 +38,10 @@ def load(rng):
     return PCA(10, random_state=0).fit_transform(rotated), labels, domains
 
 
-def show(title, names, matrix):
-    """Print a matrix with the domains' names."""
-    print(f"\n{title}\n" + " " * 10 + "".join(f"{name:>10}" for name in names))
-    for name, row in zip(names, np.atleast_2d(matrix), strict=False):
+def show(title, rows, columns, matrix):
+    """Print a matrix with names for its rows and columns."""
+    print(f"\n{title}\n" + " " * 10 + "".join(f"{name:>10}" for name in columns))
+    for name, row in zip(rows, np.atleast_2d(matrix), strict=True):
         print(f"{name:<10}" + "".join(f"{value:10.2f}" for value in row))
 
 
@@ -53,22 +53,27 @@ def main():
     kernel = KernelMeanSimilarity(random_state=0).fit(**data)
     game = AdversarialSimilarity(random_state=0).fit(**data)
     names = game.domains_
-    show(
-        "alpha by kernel means: row = camera, column = whose labels",
-        names,
-        kernel.alpha_,
-    )
-    show("alpha by the game against a discriminator", names, game.alpha_)
+    print("Alpha: whose labels (columns) speak for which camera (rows); rows sum to 1.")
+    show("By kernel means:", names, names, kernel.alpha_)
+    show("By the game against a discriminator:", names, names, game.alpha_)
 
+    print(
+        "\nDistance of each camera from the labels that speak for it (0: cannot be"
+        "\ntold apart, 2: nothing in common), and the bound on the error. Bounds are"
+        "\nabove 1: compare them with each other."
+    )
     for title, alpha in (("uniform alpha", None), ("the game's alpha", game.alpha_)):
         divergence = DomainDivergence(alpha=alpha, random_state=0).fit(**data)
         bound = DomainBound(alpha=alpha, random_state=0).fit(**data).bound_
-        print(f"\nWith {title}: distances {divergence.distances_.round(2)}, bound")
+        show(f"With {title}: distances", [""], names, divergence.distances_)
         print(bound)
 
     sizes = [int((domains == name).sum()) for name in names]
     known = {"alpha": game.alpha_, "sizes": sizes, "spent": game.counts_}
-    print(f"\nThe next {BUDGET} labels")
+    print(
+        f"\nThe next {BUDGET} labels. Three cameras cover the fourth, which needs none"
+        "\nof its own; the uniform budget does not know that."
+    )
     for title, rule in (("optimal", OptimalBudget()), ("uniform", UniformBudget())):
         split = zip(names, rule.split(BUDGET, **known), strict=True)
         print(f"{title}: " + ", ".join(f"{name} {count}" for name, count in split))

@@ -8,6 +8,7 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.utils.validation import validate_data
+from threadpoolctl import threadpool_limits
 
 from ._validation import check_partly_labelled
 
@@ -40,7 +41,8 @@ class DomainTransformer(
         self
         """
         data = check_partly_labelled(self, X, y, domains)
-        learned = self._learn(data)
+        with threadpool_limits(1):  # threads slow many small fits down
+            learned = self._learn(data)
         validate_data(self, X, skip_check_array=True)  # records the features
         for name, value in {**learned, "domains_": data.names}.items():
             setattr(self, name, value)

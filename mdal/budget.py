@@ -410,8 +410,9 @@ class CallableBudget(_Budget):
     ----------
     function : callable
         Called with the budget and the keywords ``sizes``, ``spent``, ``capacity``,
-        ``alpha`` and ``errors`` (arrays, or None where they were not given);
-        returns the new labels for each domain.
+        ``alpha`` and ``errors`` (arrays, or None where they were not given). The
+        budget is at most what there is room for, and a capacity at most the budget.
+        Returns the new labels for each domain, with the budget as their sum.
 
     Examples
     --------

@@ -89,6 +89,8 @@ class AdversarialSimilarity(Similarity):
         Names of the domains, sorted.
     counts_ : ndarray of shape (n_domains,)
         Labelled samples in each domain.
+    sizes_ : ndarray of shape (n_domains,)
+        Samples in each domain, labelled ones included.
 
     See Also
     --------

@@ -20,6 +20,7 @@ class Similarity(DomainTransformer):
             **learned,
             "column_means_": learned["alpha_"].mean(axis=0),
             "counts_": data.counts,
+            "sizes_": np.bincount(data.domains),
         }
 
     def transform(self, X, *, domains=None):
