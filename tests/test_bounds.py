@@ -325,11 +325,18 @@ def test_the_printed_formula_reaches_the_bound(two_far_domains):
     assert printed.bound_.u_e == again.u_e != plain.bound_.u_e
 
 
-def test_disagreement_lies_between_0_and_1(two_far_domains):
+def test_disagreement_is_between_the_shared_and_each_domains_classifier(
+    two_far_domains,
+):
     X, y, domains = two_far_domains
-    disagreement = DomainBound(random_state=0).fit_transform(X, y, domains=domains)
+    fitted = DomainBound(alpha="identity", random_state=0).fit(X, y, domains=domains)
+    disagreement = fitted.transform(X)
     assert disagreement.shape == (400, 2)
-    assert disagreement.min() >= 0 and disagreement.max() <= 1
+    shared = fitted.classifier_.predict_proba(X)
+    for i, models in enumerate(fitted.domain_classifiers_):
+        own = sum(model.predict_proba(X) for model in models) / len(models)
+        by_hand = shared[:, 0] * own[:, 1] + shared[:, 1] * own[:, 0]
+        np.testing.assert_allclose(disagreement[:, i], by_hand)
 
 
 def test_one_class_has_no_errors():
