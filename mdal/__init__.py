@@ -8,9 +8,27 @@ The parts can be used alone:
 - :mod:`mdal.divergence` measures how far labelled data are from their domains;
 - :mod:`mdal.bounds` computes the error bound and its terms;
 - :mod:`mdal.tables` holds the small tables that connect them.
+
+Deep nets are trained by :mod:`mdal.net`, with a method from :mod:`mdal.objectives`:
+
+- :mod:`mdal.modules` has the networks, :mod:`mdal.losses` the terms of the objective;
+- :mod:`mdal.streams` draws batches of labelled and of all samples;
+- :mod:`mdal.persistence` writes files that contain no code.
 """
 
-from . import bounds, budget, divergence, similarity, tables
+from . import (
+    bounds,
+    budget,
+    divergence,
+    losses,
+    modules,
+    net,
+    objectives,
+    persistence,
+    similarity,
+    streams,
+    tables,
+)
 from ._version import __version__
 
 __all__ = [
@@ -18,6 +36,12 @@ __all__ = [
     "bounds",
     "budget",
     "divergence",
+    "losses",
+    "modules",
+    "net",
+    "objectives",
+    "persistence",
     "similarity",
+    "streams",
     "tables",
 ]

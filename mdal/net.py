@@ -1,0 +1,741 @@
+"""The skorch net that trains a method on partly labelled data of several domains."""
+
+import copy
+import math
+import threading
+from contextlib import contextmanager
+from functools import partial
+from inspect import signature
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.special import softmax
+from sklearn.utils.validation import check_is_fitted
+from skorch import NeuralNet
+from skorch.callbacks import EpochTimer, PassthroughScoring, PrintLog, ProgressBar
+from skorch.history import History
+from torch import nn
+from torch.optim.swa_utils import AveragedModel
+from torch.utils.data import TensorDataset
+
+from . import persistence
+from ._validation import (
+    check_count,
+    check_domains,
+    check_labels,
+    check_number,
+    check_option,
+    check_seed,
+)
+from .objectives import Task, get_objective
+from .streams import Batches, Rows
+
+__all__ = ["CompositeNet", "Observation"]
+
+PRECISIONS = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+
+# Networks are built from torch's global generator: one thread at a time.
+_BUILDING = threading.Lock()
+
+
+class Observation(NamedTuple):
+    """What a trained net says about samples.
+
+    Attributes
+    ----------
+    logits : ndarray of shape (n_samples, n_classes)
+        Of the classifier that predicts.
+    penultimate : ndarray of shape (n_samples, width)
+        What the last layer of the classifier sees.
+    features : ndarray of shape (n_samples, n_features)
+        The encoder's features z.
+    outlier : ndarray of shape (n_samples,) or None
+        f(z, i), the probability that a sample comes from its original domain i and
+        not from the surrogate; None without domains or without a discriminator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mdal.net import CompositeNet
+    >>> X = np.random.default_rng(0).normal(size=(40, 3))
+    >>> net = CompositeNet(max_epochs=1, random_state=0).fit(X, X[:, 0] > 0)
+    >>> net.observe(X).logits.shape
+    (40, 2)
+    """
+
+    logits: NDArray
+    penultimate: NDArray
+    features: NDArray
+    outlier: NDArray | None = None
+
+
+class CompositeNet(NeuralNet):
+    r"""A deep net for several domains, trained with Composite Active Learning.
+
+    .. math:: \min_{h, e, h_i} \min_\alpha \max_f \; V_h - \lambda_d V_d + V_\lambda
+
+    Every fit starts from new weights unless ``warm_start=True``. Each step draws
+    labelled rows and rows of the pool (all rows, labelled or not) and lets the method
+    take its steps: for CAL first the discriminator f, then alpha, then encoder and
+    classifiers. An exponential moving average of all networks and of alpha predicts.
+
+    Parameters
+    ----------
+    method : str or Objective, default="cal"
+        What to train, see :func:`mdal.objectives.get_objective`. Its parameters are
+        those of the net with the prefix ``method__``: ``method__lambda_d=0.5``.
+    module : type, default=None
+        Class of the classifier; None leaves it to the method. Parameters have the
+        prefix ``module__``: ``module__width=256``, ``module__encoder=my_module``.
+        Other networks of the method can be replaced and set in the same way:
+        ``discriminator__width=512``.
+    criterion : type, default=torch.nn.CrossEntropyLoss
+        Loss on held-out labelled rows, if `train_split` holds any out.
+    optimizer : type, default=torch.optim.Adam
+        Optimiser of each group of parameters, unless the method or
+        ``optimizer_<group>=`` names another. ``optimizer__weight_decay=5e-4`` sets
+        the classifier's, ``optimizer_discriminator__lr=1e-4`` the discriminator's
+        and ``optimizer_alpha__lr=0.1`` alpha's.
+    lr : float, default=1e-3
+        Learning rate, unless a group has its own.
+    max_epochs : int, default=30
+        Epochs to train.
+    steps_per_epoch : int or None, default=50
+        Steps that make an epoch; None is one pass over the labelled rows.
+    batch_size : int, default=100
+        Labelled rows in a batch.
+    pool_batch_size : int, default=None
+        Rows of the pool in a batch; None is as many as `batch_size`.
+    average_decay : float, default=0.99
+        Of the moving average, in each step; 0 predicts with the last weights.
+    perturb : callable, default=None
+        Makes perturbed samples of a batch of the pool, for methods that look at them.
+    precision : {None, "bfloat16", "float16"}, default=None
+        Of mixed-precision training; None is full precision.
+    train_split : callable, default=None
+        Holds labelled rows out, for example ``skorch.dataset.ValidSplit(0.2)``. They
+        stay in the pool, and the history has their loss, which an early stopping can
+        look at.
+    verbose : int, default=0
+        1 shows a progress bar and one line for each epoch.
+    device : str, default="auto"
+        Where to train; "auto" takes a GPU where there is one.
+    random_state : int, RandomState instance or None, default=None
+        Where all randomness comes from. torch's global generators stay as they are.
+    **kwargs
+        Other parameters of ``skorch.NeuralNet`` (``callbacks``, ``warm_start``,
+        ``compile``) and those with a prefix.
+
+    Attributes
+    ----------
+    alpha_ : ndarray of shape (n_domains, n_domains)
+        The averaged alpha: ``alpha_[i, j]`` is the weight of labelled domain j in
+        surrogate i. Methods without alpha have none.
+    tables_ : mdal.tables.DomainTables
+        Mean losses by domain over the last steps, from which alpha took its steps.
+    classes_ : ndarray of shape (n_classes,)
+    domains_ : ndarray of shape (n_domains,)
+    history_ : skorch.history.History
+        For each epoch the mean of each loss (``v_h``, ``v_d``, ``v_lambda``), alpha
+        and the tables.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mdal.net import CompositeNet
+    >>> rng = np.random.default_rng(0)
+    >>> domains = np.repeat(["near", "far"], 200)
+    >>> X = rng.normal(size=(400, 5)) + 2.0 * (domains == "far")[:, None]
+    >>> y = np.where(rng.uniform(size=400) < 0.2, X[:, 0] > X[:, 1], -1)
+    >>> net = CompositeNet(max_epochs=4, random_state=0).fit(X, y, domains=domains)
+    >>> net.predict(X).shape
+    (400,)
+    >>> net.alpha_.shape
+    (2, 2)
+    """
+
+    prefixes_ = [*NeuralNet.prefixes_, "method"]  # noqa: RUF012 (skorch copies it)
+
+    def __init__(
+        self,
+        method="cal",
+        module=None,
+        *,
+        criterion=nn.CrossEntropyLoss,
+        optimizer=torch.optim.Adam,
+        lr=1e-3,
+        max_epochs=30,
+        steps_per_epoch=50,
+        batch_size=100,
+        pool_batch_size=None,
+        average_decay=0.99,
+        perturb=None,
+        precision=None,
+        train_split=None,
+        verbose=0,
+        device="auto",
+        random_state=None,
+        **kwargs,
+    ):
+        super().__init__(
+            module,
+            criterion,
+            optimizer=optimizer,
+            lr=lr,
+            max_epochs=max_epochs,
+            batch_size=batch_size,
+            train_split=train_split,
+            verbose=verbose,
+            device=device,
+            **kwargs,
+        )
+        self.method = method
+        self.steps_per_epoch = steps_per_epoch
+        self.pool_batch_size = pool_batch_size
+        self.average_decay = average_decay
+        self.perturb = perturb
+        self.precision = precision
+        self.random_state = random_state
+
+    def fit(self, X, y, *, domains=None):
+        """Train on all samples, some of them labelled.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, ...), Dataset or sliceable object
+            Samples of all domains. Arrays are kept on the device; a memmap, a torch
+            Dataset, or any other object with a length and slices is read in batches.
+        y : array-like of shape (n_samples,)
+            Labels, with -1, NaN or None for samples that have none.
+        domains : array-like of shape (n_samples,), default=None
+            Domain of each sample; None is a single domain.
+
+        Returns
+        -------
+        self
+        """
+        return self._train(X, y, domains, go_on=self.warm_start and self.initialized_)
+
+    def partial_fit(self, X, y, classes=None, *, domains=None):
+        """Train on from the present weights; as ``fit`` with ``warm_start=True``."""
+        return self._train(X, y, domains, go_on=self.initialized_)
+
+    def _train(self, X, y, domains, go_on):
+        self._check_settings()
+        rows = Rows(X, self._resolved_device())
+        names, codes = check_domains(domains, len(rows))
+        classes, labels = check_labels(y, len(rows))
+        labelled = np.flatnonzero(labels >= 0)
+        if not len(labelled):
+            raise ValueError("y has no label at all; label at least one sample")
+        if go_on:
+            self._check_same(rows.shape, classes, names)
+        task = Task(
+            rows.shape,
+            len(classes),
+            counts=np.bincount(codes[labelled], minlength=len(names)),
+            sizes=np.bincount(codes, minlength=len(names)),
+        )
+        seeds = check_seed(self.random_state).randint(2**31 - 1, size=3).tolist()
+        with self._restored_on_failure(), _forked_generators(rows.device):
+            if go_on:
+                self._detach_from_last_state()
+            else:
+                self.task_, self.classes_, self.domains_ = task, classes, names
+                self.history_ = None  # a new one, so that the last one can be kept
+                with _BUILDING:
+                    torch.manual_seed(seeds[0])
+                    self.initialize()
+            self.objective_.start(self._nets(), task)
+            torch.manual_seed(seeds[1])
+            generator = torch.Generator().manual_seed(seeds[2])
+            super().partial_fit(_Data(rows, labels, codes, labelled, generator))
+        return self
+
+    def _check_settings(self):
+        check_count(self.max_epochs, "max_epochs")
+        check_count(self.batch_size, "batch_size", minimum=1)
+        for name in ("steps_per_epoch", "pool_batch_size"):
+            if getattr(self, name) is not None:
+                check_count(getattr(self, name), name, minimum=1)
+        check_number(self.average_decay, "average_decay", high=1)
+        if self.precision is not None:
+            check_option(self.precision, "precision", PRECISIONS)
+
+    def _check_same(self, shape, classes, names):
+        for what, new, old in (
+            ("samples of shape", shape, self.task_.shape),
+            ("classes", classes.tolist(), self.classes_.tolist()),
+            ("domains", names.tolist(), self.domains_.tolist()),
+        ):
+            if new != old:
+                raise ValueError(
+                    f"this net was trained on {what} {old} and cannot go on with "
+                    f"{new}; fit it anew with warm_start=False"
+                )
+
+    @contextmanager
+    def _restored_on_failure(self):
+        """Put everything back as it was if the training fails."""
+        before = vars(self).copy()
+        try:
+            yield
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    def _detach_from_last_state(self):
+        """Go on with copies, so that the last state survives a failure."""
+        names = [f"{name}_" for name in (*self._modules, *self._optimizers)]
+        names += ["history_", "objective_", "scaler_"]
+        vars(self).update(copy.deepcopy({name: vars(self)[name] for name in names}))
+
+    # What skorch asks for
+
+    def initialize(self):
+        """Build the networks and optimisers for the data of the last ``fit``."""
+        if not hasattr(self, "task_"):
+            raise TypeError(
+                "the networks' sizes follow from the data; call fit instead of "
+                "initialize"
+            )
+        with self._on_resolved_device():
+            return super().initialize()
+
+    def initialize_module(self):
+        """Build the networks that the method asks for."""
+        self.objective_ = get_objective(self.method, **self.get_params_for("method"))
+        nets = self.objective_.build(self._make, self.task_)
+        self.names_ = list(nets)
+        for name, net in nets.items():
+            setattr(self, f"{name}_", net)
+        self.averaged_ = AveragedModel(
+            nn.ModuleDict(nets),
+            multi_avg_fn=partial(_average, self.average_decay),
+            use_buffers=True,
+        )
+        return self
+
+    def _make(self, name, default, **settings):
+        made_of = getattr(self, name, None) or default
+        return self.initialized_instance(
+            made_of, {**settings, **self.get_params_for(name)}
+        )
+
+    def initialize_optimizer(self):
+        """Build one optimiser for each group of parameters."""
+        self.groups_ = {}
+        for name, group in self.objective_.groups(self._nets()).items():
+            prefix = "optimizer" if name == "module" else f"optimizer_{name}"
+            args, settings = self.get_params_for_optimizer(prefix, group.parameters)
+            given = self.get_params_for(prefix)
+            settings = {**settings, **group.settings, **given}
+            settings.pop("param_groups", None)
+            optimizer = getattr(self, prefix, None) or group.optimizer or self.optimizer
+            if "fused" in signature(optimizer).parameters and "foreach" not in settings:
+                settings.setdefault("fused", True)
+            setattr(self, f"{prefix}_", optimizer(*args, **settings))
+            self.groups_[name] = prefix
+        self.scaler_ = torch.amp.GradScaler(
+            self._device().type, enabled=self.precision == "float16"
+        )
+        return self
+
+    def torch_compile(self, module, name):
+        """Compile the parts of a network in place, which keeps the names of weights."""
+        if self.compile and name != "averaged":
+            for part in module.children():
+                part.compile(**self.get_params_for("compile"))
+        return module
+
+    def get_default_callbacks(self):
+        """Return skorch's callbacks, without arrays in the lines, and a progress bar."""
+        callbacks = [
+            ("epoch_timer", EpochTimer()),
+            ("train_loss", PassthroughScoring("train_loss", on_train=True)),
+            ("valid_loss", PassthroughScoring("valid_loss")),
+            ("print_log", PrintLog(keys_ignored=["alpha", "tables"])),
+        ]
+        if self.verbose:
+            callbacks.append(("progress_bar", ProgressBar("count")))
+        return callbacks
+
+    def get_split_datasets(self, data, y=None, **fit_params):
+        """Return the batches to train on, and the labelled rows held out, if any."""
+        labelled, held_out = data.labelled, None
+        if self.train_split:
+            numbers = TensorDataset(torch.as_tensor(labelled))
+            kept, held = self.train_split(numbers, data.labels[labelled])
+            if held is not None:
+                left_out = labelled[np.asarray(held.indices)]
+                labelled = labelled[np.asarray(kept.indices)]
+                held_out = TensorDataset(
+                    data.rows[left_out], torch.as_tensor(data.labels[left_out])
+                )
+        n_steps = self.steps_per_epoch or math.ceil(len(labelled) / self.batch_size)
+        pool_batch_size = self.pool_batch_size or self.batch_size
+        batches = Batches(
+            data.rows,
+            data.labels,
+            data.domains,
+            labelled,
+            n_steps=n_steps,
+            n_epochs=self.max_epochs,
+            batch_size=self.batch_size,
+            pool_batch_size=pool_batch_size if self.objective_.needs_pool else 0,
+            generator=data.generator,
+            perturb=self.perturb,
+        )
+        return batches, held_out
+
+    def get_iterator(self, dataset, training=False):
+        """Return what to loop over: batches as they are, or a loader of rows."""
+        if isinstance(dataset, Batches):
+            return dataset
+        return super().get_iterator(dataset, training=training)
+
+    def train_step(self, batch, **fit_params):
+        """Let the objective take its steps on one batch, and average the networks."""
+        losses = self.objective_.losses(self._nets(), batch, self._averaged_nets())
+        values, total = {}, None
+        while True:
+            with self._autocast():
+                found = next(losses, None)
+            if found is None:
+                break
+            group, named = found
+            loss = sum(named.values())
+            self._step(group, loss, batch)
+            values.update({name: value.detach() for name, value in named.items()})
+            if group == "module":
+                total = loss.detach()
+        self.scaler_.update()
+        self.averaged_.update_parameters(nn.ModuleDict(self._nets()))
+        self._record(values)
+        return {"loss": total}
+
+    def _step(self, group, loss, batch):
+        optimizer = getattr(self, f"{self.groups_[group]}_")
+        parameters = [p for g in optimizer.param_groups for p in g["params"]]
+        optimizer.zero_grad(set_to_none=True)
+        self.scaler_.scale(loss).backward(inputs=parameters)
+        self.scaler_.unscale_(optimizer)
+        self.notify(
+            "on_grad_computed",
+            named_parameters=[(group, p) for p in parameters],
+            batch=batch,
+            training=True,
+        )
+        self.scaler_.step(optimizer)
+
+    def _record(self, values):
+        """Write the losses of a step into the history, unless one is not finite."""
+        numbers = torch.stack(list(values.values())).tolist()  # waits for a GPU once
+        for name, number in zip(values, numbers, strict=True):
+            if not math.isfinite(number):
+                raise FloatingPointError(
+                    f"loss {name} became {number} in epoch {len(self.history)}; try a "
+                    f"lower learning rate than lr={self.lr}, scaled inputs, or "
+                    "precision=None. The net is as it was before this fit"
+                )
+            self.history.record_batch(name, number)
+
+    def on_epoch_begin(self, net, dataset_train=None, dataset_valid=None, **kwargs):
+        """Set the networks to training, and their averages to evaluation."""
+        super().on_epoch_begin(net, dataset_train, dataset_valid, **kwargs)
+        self._set_training(True)
+        self.averaged_.eval()
+
+    def on_epoch_end(self, net, dataset_train=None, dataset_valid=None, **kwargs):
+        """Add the means of the losses, and what the objective reports, to the history."""
+        batches = self.history[-1, "batches"]
+        for name in batches[0] if batches else ():
+            if not name.startswith(("train_", "valid_")):
+                values = [batch[name] for batch in batches if name in batch]
+                self.history.record(name, float(np.mean(values)))
+        for name, value in self.objective_.epoch_record(self._averaged_nets()).items():
+            self.history.record(name, value)
+
+    def validation_step(self, batch, **fit_params):
+        """Return the loss of the averaged classifier on held-out labelled rows."""
+        X, y = batch
+        with torch.no_grad(), self._autocast():
+            logits = self.infer(X)
+            return {"loss": self.criterion_(logits, y.to(logits.device))}
+
+    def infer(self, x, **fit_params):
+        """Return the logits of the averaged classifier for a batch."""
+        self.averaged_.eval()
+        return self._averaged_nets()["module"](x.to(self._device()))
+
+    # Predicting
+
+    def observe(self, X, domains=None) -> Observation:
+        """Return all that the averaged networks say about samples, in one pass.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, ...), Dataset or sliceable object
+            The samples.
+        domains : array-like of shape (n_samples,), default=None
+            Their domains, which the outlier score needs.
+
+        Returns
+        -------
+        Observation
+        """
+        blocks = list(self._observed(X, domains))
+        return Observation(
+            **{name: np.concatenate([b[name] for b in blocks]) for name in blocks[0]}
+        )
+
+    def predict_proba(self, X, domains=None):
+        """Return class probabilities, of shape (n_samples, n_classes).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, ...), Dataset or sliceable object
+            The samples.
+        domains : array-like of shape (n_samples,), default=None
+            Their domains, for methods whose predictions depend on them.
+
+        Returns
+        -------
+        ndarray of float32
+        """
+        logits = [block["logits"] for block in self._observed(X, domains)]
+        return softmax(np.concatenate(logits), axis=1)
+
+    def predict(self, X, domains=None):
+        """Return the most probable class of each sample, of shape (n_samples,).
+
+        Parameters
+        ----------
+        X, domains
+            As in :meth:`predict_proba`.
+
+        Returns
+        -------
+        ndarray
+        """
+        return self.classes_[self.predict_proba(X, domains).argmax(axis=1)]
+
+    def _observed(self, X, domains, block_size=2000):
+        """Yield what the objective observes in each block of samples, by name."""
+        check_is_fitted(self)
+        rows = Rows(X, self._device())
+        if rows.shape != self.task_.shape:
+            raise ValueError(
+                f"X has samples of shape {rows.shape}, but this net was trained on "
+                f"samples of shape {self.task_.shape}; pass samples of that shape"
+            )
+        codes = None
+        if domains is not None:
+            _, codes = check_domains(domains, len(rows), known=self.domains_)
+            codes = torch.as_tensor(codes, device=rows.device)
+        self.averaged_.eval()
+        nets, start = self._averaged_nets(), 0
+        with torch.no_grad():
+            for block in rows.blocks(block_size):
+                here = None if codes is None else codes[start : start + len(block)]
+                seen = self.objective_.observe(nets, block, here)
+                yield {
+                    name: value.float().cpu().numpy() for name, value in seen.items()
+                }
+                start += len(block)
+
+    @property
+    def alpha_(self) -> NDArray:
+        """The averaged alpha, shape (n_domains, n_domains)."""
+        check_is_fitted(self)
+        nets = self._averaged_nets()
+        if "surrogates" not in nets:
+            raise AttributeError(f"method={self.method!r} has no alpha")
+        return nets["surrogates"]()
+
+    @property
+    def tables_(self):
+        """Mean losses by domain over the last steps."""
+        check_is_fitted(self)
+        return self.objective_.tables_
+
+    def __sklearn_is_fitted__(self):
+        return self.initialized_
+
+    # Saving
+
+    def save(self, path):
+        """Write the net to a file without code: safetensors with a JSON header.
+
+        The file has the networks, their averages, the classes, the domains, the
+        history, and those parameters of the net that are plain values. It has no state
+        of the optimisers.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to write. The file appears as a whole or not at all.
+        """
+        check_is_fitted(self)
+        persistence.save(path, "net", *self._state())
+
+    @classmethod
+    def load(cls, path, **parts):
+        """Read a net from a file that ``save`` wrote.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+        **parts
+            The parameters that were no plain values, such as
+            ``module__encoder=my_module`` or ``callbacks=[...]``.
+
+        Returns
+        -------
+        CompositeNet
+            Ready to predict or, from new optimiser states, to train on.
+        """
+        tensors, header = persistence.load(path, "net")
+        missing = sorted(set(header["left_out"]) - set(parts))
+        if missing:
+            raise ValueError(
+                f"{path} was saved without {', '.join(missing)}, which cannot be "
+                f"written to a file; pass load(path, {missing[0]}=..., ...)"
+            )
+        return cls(**{**header["parameters"], **parts})._with_state(tensors, header)
+
+    def _state(self):
+        """Return tensors by name, and what else makes up the net as plain values."""
+        own = vars(type(self)())
+        plain, left_out = {}, []
+        for name, value in self.get_params(deep=False).items():
+            if name in own and _same(value, own[name]):
+                continue
+            if persistence.is_plain(value):
+                plain[name] = value
+            else:
+                left_out.append(name)
+        header = {
+            "parameters": plain,
+            "left_out": left_out,
+            "shape": list(self.task_.shape),
+            "counts": self.task_.counts.tolist(),
+            "sizes": self.task_.sizes.tolist(),
+            "classes": persistence.plain_names(self.classes_),
+            "domains": persistence.plain_names(self.domains_),
+            "history": self.history.to_list(),
+        }
+        nets = nn.ModuleDict(self._nets()).state_dict(prefix="last.")
+        averaged = self.averaged_.module.state_dict(prefix="averaged.")
+        return {**nets, **averaged}, header
+
+    def _with_state(self, tensors, header):
+        self.classes_ = persistence.names(header["classes"])
+        self.domains_ = persistence.names(header["domains"])
+        self.task_ = Task(
+            tuple(header["shape"]),
+            len(self.classes_),
+            np.array(header["counts"]),
+            np.array(header["sizes"]),
+        )
+        with _BUILDING, _forked_generators(self._resolved_device()):
+            self.initialize()
+        self.objective_.start(self._nets(), self.task_)
+        for prefix, nets in (
+            ("last.", nn.ModuleDict(self._nets())),
+            ("averaged.", self.averaged_.module),
+        ):
+            part = {
+                name.removeprefix(prefix): tensor
+                for name, tensor in tensors.items()
+                if name.startswith(prefix)
+            }
+            nets.load_state_dict(part)
+        self.history_ = History(header["history"])
+        return self
+
+    # Devices
+
+    def _nets(self):
+        return {name: getattr(self, f"{name}_") for name in self.names_}
+
+    def _averaged_nets(self):
+        return dict(self.averaged_.module.items())
+
+    def _device(self):
+        return next(self.module_.parameters()).device
+
+    def _resolved_device(self):
+        if self.device != "auto":
+            return torch.device("cpu" if self.device is None else self.device)
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+    @contextmanager
+    def _on_resolved_device(self):
+        """Show skorch a device that torch knows instead of "auto"."""
+        asked = self.device
+        self.device = str(self._resolved_device())
+        try:
+            yield
+        finally:
+            self.device = asked
+
+    def _autocast(self):
+        dtype = PRECISIONS.get(self.precision)
+        return torch.autocast(self._device().type, dtype, enabled=dtype is not None)
+
+    def set_params(self, **params):
+        """Set parameters; those of the method take effect in the next ``fit``."""
+        own = {name: params.pop(name) for name in list(params) if _is_own(name)}
+        self._params_to_validate.update(name for name in own if "__" in name)
+        vars(self).update(own)
+        with self._on_resolved_device():
+            super().set_params(**params)
+        return self
+
+    def __setstate__(self, state):
+        asked = state["device"]
+        if asked == "auto":
+            resolved = "cuda" if torch.cuda.is_available() else "cpu"
+            state = {**state, "device": resolved}
+        super().__setstate__(state)
+        if asked == "auto":
+            self.device = asked
+
+
+class _Data(NamedTuple):
+    rows: Rows
+    labels: NDArray
+    domains: NDArray
+    labelled: NDArray
+    generator: torch.Generator
+
+
+def _is_own(name: str) -> bool:
+    return name == "device" or name.split("__")[0] == "method"
+
+
+def _same(value, default) -> bool:
+    return value is default or (type(value) is type(default) and value == default)
+
+
+@torch.no_grad()
+def _average(decay, averaged, current, n_averaged):
+    """Move the averages; in the first steps faster, to forget the start."""
+    if not averaged[0].is_floating_point():  # numbers of batches
+        torch._foreach_copy_(averaged, current)
+        return
+    weight = max(1 - decay, 9 / (float(n_averaged) + 10))
+    torch._foreach_lerp_(averaged, current, weight)
+
+
+@contextmanager
+def _forked_generators(device: torch.device):
+    """Leave torch's global generators as they were."""
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        yield

@@ -1,0 +1,96 @@
+"""Training methods: what the networks are, and what each of them minimises.
+
+A method is an :class:`Objective`. The paper's own are values of one of them,
+:class:`CAL`, and have names: see :func:`get_objective`.
+"""
+
+from sklearn.base import clone
+
+from .._validation import check_option
+from ._cal import CAL, MultiplicativeWeights
+from ._interface import Batch, Group, Objective, Task
+
+__all__ = [
+    "CAL",
+    "Batch",
+    "Group",
+    "MultiplicativeWeights",
+    "Objective",
+    "Task",
+    "get_objective",
+    "objective_names",
+]
+
+_FIXED = {"learn_alpha": False, "third_term": False}
+_PLUS = {"two_updates": True, "index": "one_hot"}
+METHODS = {
+    "cal": {},
+    "cal++": _PLUS,
+    "cal_alpha": {"alignment": False},
+    "cal_fa": _FIXED,
+    "cal_fa++": {**_FIXED, **_PLUS},
+    "cal_identity": {**_FIXED, "alpha": "identity"},
+    "cal_without_second": {"second_term": False},
+    "cal_without_third": {"third_term": False},
+    "cal_without_both": {"second_term": False, "third_term": False},
+    "erm": {**_FIXED, "second_term": False},
+}
+
+
+def get_objective(method, **settings) -> Objective:
+    """Return the objective that a name stands for, or a copy of one.
+
+    ========================  ======================================================
+    name                      what it trains
+    ========================  ======================================================
+    ``cal``                   all three terms, alpha learned
+    ``cal++``                 the same with a second step of the discriminator, to
+                              which domains are one-hot vectors
+    ``cal_alpha``             alpha learned, no alignment of features
+    ``cal_fa``                features aligned, alpha uniform, no third term
+    ``cal_fa++``              the same with the two changes of ``cal++``
+    ``cal_identity``          features aligned within each domain: alpha is the identity
+    ``cal_without_second``    ``cal`` without :math:`V_d`
+    ``cal_without_third``     ``cal`` without :math:`V_\\lambda`
+    ``cal_without_both``      ``cal`` without either; alpha then favours easy domains
+    ``erm``                   the labelled samples alone, all domains weighing the same
+    ========================  ======================================================
+
+    Parameters
+    ----------
+    method : str or Objective
+        A name, or an objective, which is copied.
+    **settings
+        Parameters that differ from those of the name or the objective.
+
+    Returns
+    -------
+    Objective
+        A new one.
+
+    Examples
+    --------
+    >>> from mdal.objectives import get_objective
+    >>> get_objective("cal_fa", lambda_d=2.0)
+    CAL(lambda_d=2.0, learn_alpha=False, third_term=False)
+    """
+    if isinstance(method, Objective):
+        return clone(method).set_params(**settings)
+    check_option(method, "method", METHODS)
+    return CAL(**METHODS[method]).set_params(**settings)
+
+
+def objective_names() -> list[str]:
+    """Return the names that :func:`get_objective` knows.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> from mdal.objectives import objective_names
+    >>> "cal" in objective_names()
+    True
+    """
+    return sorted(METHODS)
