@@ -53,16 +53,17 @@ METHODS = {
 }
 CHOICES = {
     "ERM": {"method": "erm"},
-    "constant": {"method__fade_from": 1.0},
-    "fading from half": {"method__fade_from": 0.5},
-    "fading": {"method__fade_from": 0.0},
+    "CAL, constant": {"method__fade_from": 1.0},
+    "CAL, fading": {"method__fade_from": 0.0},
+    "CAL, fading from half": {"method__fade_from": 0.5},
     "CAL-FA, constant": {"method": "cal_fa", "method__fade_from": 1.0},
-    "CAL-FA, fading from half": {"method": "cal_fa", "method__fade_from": 0.5},
-    "together": {"method__batch_norm": "together"},
-    "cross_entropy": {"method__alpha_loss": "cross_entropy"},
-    "probability": {"method__alpha_loss": "probability"},
-    "alpha 5 times slower": {"optimizer_alpha__lr": 0.01},
-    "no average": {"average_decay": 0.0},
+    "CAL-FA, fading": {"method": "cal_fa", "method__fade_from": 0.0},
+    "alpha 4 times faster": {"optimizer_alpha__lr": 0.2},
+    "alpha from the start": {"method__alpha_from": 0.0},
+    "alpha by cross-entropy": {"method__alpha_loss": "cross_entropy"},
+    "alpha by probability": {"method__alpha_loss": "probability"},
+    "batches together": {"method__batch_norm": "together"},
+    "last weights": {"average_decay": 0.0},
 }
 JOBS = {
     "test": [(name, n) for n in (150, 900) for name in list(METHODS)[:3]]

@@ -158,6 +158,15 @@ class CompositeNet(NeuralNet):
 
     prefixes_ = [*NeuralNet.prefixes_, "method"]  # noqa: RUF012 (skorch copies it)
 
+    # Parameters of these are accepted by methods that do not have them, so that a
+    # search can go over methods.
+    _optional = (
+        "discriminator",
+        "surrogates",
+        "optimizer_discriminator",
+        "optimizer_alpha",
+    )
+
     def __init__(
         self,
         method="cal",
@@ -343,6 +352,15 @@ class CompositeNet(NeuralNet):
             self._device().type, enabled=self.precision == "float16"
         )
         return self
+
+    def _validate_params(self):
+        unused = set(self._optional) - set(self.prefixes_)
+        self._params_to_validate = {
+            name
+            for name in self._params_to_validate
+            if name.split("__")[0] not in unused
+        }
+        super()._validate_params()
 
     def torch_compile(self, module, name):
         """Compile the parts of a network in place, which keeps the names of weights."""

@@ -136,6 +136,7 @@ class CAL(Objective):
         alignment=True,
         learn_alpha=True,
         alpha=None,
+        alpha_from=0.1,
         alpha_loss="zero_one",
         complexity=None,
         two_updates=False,
@@ -151,6 +152,7 @@ class CAL(Objective):
         self.alignment = alignment
         self.learn_alpha = learn_alpha
         self.alpha = alpha
+        self.alpha_from = alpha_from
         self.alpha_loss = alpha_loss
         self.complexity = complexity
         self.two_updates = two_updates
@@ -228,7 +230,7 @@ class CAL(Objective):
             verdict = _judge(f, z.detach(), pool_z.detach(), batch, pairs)
             yield "discriminator", {"v_d": self._v_d(verdict, batch, alpha)}
             verdict = _judge(f, z, pool_z, batch, pairs)
-        if self.learn_alpha:
+        if self.learn_alpha and batch.progress >= self.alpha_from:
             slope = self._alpha_slope(logits, verdict, batch, surrogates)
             yield "alpha", {"alpha_loss": (slope * surrogates.alpha).sum()}
         if self.second_term and self.two_updates:
@@ -313,7 +315,7 @@ class CAL(Objective):
     def epoch_record(self, averaged):
         """Return alpha and the tables."""
         record = {"alpha": averaged["surrogates"]().tolist()}
-        if self.learn_alpha:
+        if hasattr(self, "tables_"):
             record["tables"] = {
                 name: getattr(self.tables_, name).tolist()
                 for name in ("misses", "hits", "errors")

@@ -1,0 +1,463 @@
+"""Methods: CAL against Algorithm 1 step by step, its limits, and other methods."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from torch import nn
+from torch.nn import functional
+
+from mdal.modules import ConditionalDiscriminator
+from mdal.net import CompositeNet
+from mdal.objectives import (
+    CAL,
+    Batch,
+    Group,
+    MultiplicativeWeights,
+    Objective,
+    Task,
+    get_objective,
+    objective_names,
+)
+from mdal.similarity import alpha_step
+
+N, N_CLASSES, N_INPUTS = 3, 3, 4
+COUNTS, SIZES = np.array([2, 7, 3]), np.array([9, 5, 16])
+LR = {"module": 0.1, "discriminator": 0.2, "alpha": 0.3}
+
+
+def all_data(seed=0):
+    """A batch of all labelled rows and of the whole pool, in double precision."""
+    rng = np.random.default_rng(seed)
+    domains, pool_domains = np.repeat(range(N), COUNTS), np.repeat(range(N), SIZES)
+    return Batch(
+        torch.tensor(rng.normal(size=(COUNTS.sum(), N_INPUTS))),
+        torch.tensor(rng.integers(N_CLASSES, size=COUNTS.sum())),
+        torch.tensor(domains),
+        torch.tensor(rng.normal(size=(SIZES.sum(), N_INPUTS))),
+        torch.tensor(pool_domains),
+        progress=0.25,
+        generator=torch.Generator().manual_seed(seed),
+    )
+
+
+def built(objective, seed=0, n_domains=N, counts=COUNTS, sizes=SIZES):
+    """The objective's networks, frozen batch normalisation, double precision."""
+    torch.manual_seed(seed)
+    task = Task((N_INPUTS,), N_CLASSES, counts, sizes)
+    small = {"module": {"width": 5}, "discriminator": {"width": 6}, "surrogates": {}}
+    nets = objective.build(
+        lambda name, default, **settings: default(**settings, **small.get(name, {})),
+        task,
+    )
+    for net in nets.values():
+        net.double().eval()
+        for name, buffer in net.named_buffers():
+            if "running" in name:
+                buffer.add_(torch.linspace(0, 0.2, len(buffer)))
+    objective.start(nets, task)
+    return nets
+
+
+def play(objective, nets, batch):
+    """Take plain gradient steps, as the net would; return the groups in order."""
+    order = []
+    groups = objective.groups(nets)
+    for name, named in objective.losses(nets, batch, nets):
+        parameters = [p for _, p in groups[name].parameters]
+        kind = groups[name].optimizer or torch.optim.SGD
+        optimizer = kind(parameters, lr=LR[name])
+        optimizer.zero_grad()
+        sum(named.values()).backward(inputs=parameters)
+        optimizer.step()
+        order.append(name)
+    return order
+
+
+def slow_value(nets, batch, alpha, lambda_d, third_term=True, fixed_z=False):
+    """V_h, V_d and V_lambda from their definitions, sample by sample."""
+    module, f = nets["module"], nets["discriminator"]
+
+    def e(x):
+        z = module.embed(x[None])
+        return z.detach() if fixed_z else z
+
+    def label_loss(head, row):
+        logits = module.all_logits(e(batch.X[row]))[0, head]
+        return functional.cross_entropy(logits[None], batch.y[row : row + 1])
+
+    def domain_loss(x, i, target):
+        logit = f(e(x), torch.tensor([i]))[0]
+        p = torch.sigmoid(logit)
+        return -torch.log(p if target == 1 else 1 - p)
+
+    def rows_of(domains, domain):
+        return torch.nonzero(domains == domain).flatten().tolist()
+
+    v_h = v_d = v_lambda = 0.0
+    for i in range(N):
+        pool = rows_of(batch.pool_domains, i)
+        v_d += sum(domain_loss(batch.pool_X[k], i, 1) for k in pool) / len(pool)
+        for j in range(N):
+            rows, weight = rows_of(batch.domains, j), alpha[i, j] / COUNTS[j]
+            v_h += weight * sum(label_loss(0, k) for k in rows) / N
+            v_d += weight * sum(domain_loss(batch.X[k], i, 0) for k in rows)
+            if third_term:
+                v_lambda += weight * sum(label_loss(1 + i, k) for k in rows) / N
+    v_d = v_d / (2 * N)
+    return v_h - lambda_d * v_d + v_lambda, v_d
+
+
+def slow_alpha_gradient(nets, batch, lambda_d, third_term=True):
+    """Derivative of the objective with 0/1 losses, counted sample by sample."""
+    gradient = np.zeros((N, N))
+    with torch.no_grad():
+        z = nets["module"].embed(batch.X)
+        wrong = nets["module"].all_logits(z).argmax(2) != batch.y[:, None]
+        for i in range(N):
+            taken = nets["discriminator"](z, torch.full((len(z),), i)) > 0
+            for j in range(N):
+                rows = batch.domains == j
+                hits = taken[rows].double().mean()
+                error = wrong[rows, 0].double().mean()
+                own = wrong[rows, 1 + i].double().mean() if third_term else 0.0
+                gradient[i, j] = (error + own - lambda_d / 2 * hits) / N
+    return gradient
+
+
+def slow_step(nets, group, loss):
+    parameters = list(nets[group].parameters())
+    gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
+    with torch.no_grad():
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            if gradient is not None:
+                parameter -= LR[group] * gradient
+
+
+@pytest.mark.parametrize("two_updates", [False, True])
+@pytest.mark.parametrize("lambda_d", [1.0, 0.4])
+def test_a_step_is_that_of_algorithm_1(lambda_d, two_updates):
+    objective = CAL(lambda_d, two_updates=two_updates, table_decay=0.0)
+    nets, batch = built(objective), all_data()
+    order = play(objective, nets, batch)
+    extra = ["discriminator"] if two_updates else []
+    assert order == ["discriminator", "alpha", *extra, "module"]
+
+    theirs = built(clone(objective))
+    alpha = theirs["surrogates"].alpha.detach().numpy()  # 1 / N in single precision
+    np.testing.assert_allclose(alpha, 1 / N, rtol=1e-7)
+    _, v_d = slow_value(theirs, batch, alpha, lambda_d, fixed_z=True)
+    slow_step(theirs, "discriminator", v_d)
+    gradient = slow_alpha_gradient(theirs, batch, lambda_d)
+    alpha = alpha * np.exp(-LR["alpha"] * N * gradient)
+    alpha /= alpha.sum(axis=1, keepdims=True)
+    if two_updates:
+        _, v_d = slow_value(theirs, batch, alpha, lambda_d, fixed_z=True)
+        slow_step(theirs, "discriminator", v_d)
+    value, _ = slow_value(theirs, batch, alpha, lambda_d)
+    slow_step(theirs, "module", value)
+
+    np.testing.assert_allclose(nets["surrogates"](), alpha, atol=1e-12)
+    for name in ("module", "discriminator"):
+        for ours, other in zip(
+            nets[name].parameters(), theirs[name].parameters(), strict=True
+        ):
+            torch.testing.assert_close(ours, other, rtol=1e-7, atol=1e-10)
+
+
+def test_sampled_pairs_play_the_same_game_on_average():
+    """With as many draws as it takes, the discriminator's gradient is the exact one."""
+    batch = all_data()
+    exact = CAL()
+    nets = built(exact)
+    _, named = next(exact.losses(nets, batch, nets))
+    parameters = list(nets["discriminator"].parameters())
+    wanted = torch.autograd.grad(named["v_d"], parameters)
+    sampled = CAL(max_pairs=20_000)
+    sampled.start(nets, Task((N_INPUTS,), N_CLASSES, COUNTS, SIZES))
+    sampled.max_pairs = 35  # of 36
+    draws = []
+    for _ in range(400):
+        _, named = next(sampled.losses(nets, batch, nets))
+        drawn = torch.autograd.grad(named["v_d"], parameters)
+        draws.append(torch.cat([g.flatten() for g in drawn]))
+    draws = torch.stack(draws)
+    error = draws.mean(0) - torch.cat([g.flatten() for g in wanted])
+    assert (error.abs() <= 5 * draws.std(0) / 20 + 1e-12).all()
+
+
+def module_gradient(objective):
+    nets = built(objective)
+    for name, named in objective.losses(nets, all_data(), nets):
+        if name == "module":
+            encoder = list(nets["module"].encoder.parameters())
+            return torch.cat(
+                [g.flatten() for g in torch.autograd.grad(sum(named.values()), encoder)]
+            )
+
+
+def test_without_weight_the_second_term_does_nothing_to_the_encoder():
+    fixed = {"learn_alpha": False}
+    torch.testing.assert_close(
+        module_gradient(CAL(0.0, **fixed)),
+        module_gradient(CAL(second_term=False, **fixed)),
+    )
+
+
+def test_fading_is_a_smaller_lambda_d():
+    fixed = {"learn_alpha": False}
+    torch.testing.assert_close(  # a quarter of the training is over
+        module_gradient(CAL(1.0, fade_from=0.0, **fixed)),
+        module_gradient(CAL(0.75, fade_from=1.0, **fixed)),
+    )
+    torch.testing.assert_close(
+        module_gradient(CAL(1.0, fade_from=0.5, **fixed)),
+        module_gradient(CAL(1.0, fade_from=1.0, **fixed)),
+    )
+
+
+def test_cal_alpha_trains_the_encoder_as_if_there_were_no_discriminator():
+    fixed = {"learn_alpha": False}
+    torch.testing.assert_close(
+        module_gradient(CAL(alignment=False, **fixed)),
+        module_gradient(CAL(second_term=False, **fixed)),
+    )
+
+
+def test_erm_is_the_mean_of_the_domains_mean_losses():
+    objective = get_objective("erm")
+    nets, batch = built(objective), all_data()
+    assert set(nets) == {"module", "surrogates"}
+    assert not objective.needs_pool
+    ((group, named),) = objective.losses(
+        nets, batch._replace(pool_X=None, pool_domains=None), nets
+    )
+    losses = functional.cross_entropy(
+        nets["module"](batch.X), batch.y, reduction="none"
+    )
+    means = [losses[batch.domains == j].mean() for j in range(N)]
+    assert group == "module"
+    assert named["v_h"].item() == pytest.approx(sum(means).item() / N)
+
+
+def test_aligning_each_domain_is_cal_with_the_identity():
+    objective = get_objective("cal_identity")
+    nets = built(objective)
+    np.testing.assert_array_equal(nets["surrogates"](), np.eye(N))
+    order = play(objective, nets, all_data())
+    assert order == ["discriminator", "module"]
+    np.testing.assert_array_equal(nets["surrogates"](), np.eye(N))
+
+
+def test_with_one_domain_alpha_is_one_and_heads_learn_the_same():
+    objective = CAL()
+    counts, sizes = np.array([12]), np.array([30])
+    nets = built(objective, counts=counts, sizes=sizes)
+    batch = all_data()
+    batch = batch._replace(
+        domains=torch.zeros_like(batch.domains),
+        pool_domains=torch.zeros_like(batch.pool_domains),
+    )
+    with torch.no_grad():  # both heads start alike
+        for part in (nets["module"].heads.weight, nets["module"].heads.bias):
+            part[N_CLASSES:] = part[:N_CLASSES]
+    play(objective, nets, batch)
+    assert nets["surrogates"]().tolist() == [[1.0]]
+    weight = nets["module"].heads.weight
+    torch.testing.assert_close(weight[:N_CLASSES], weight[N_CLASSES:])
+
+
+def test_a_domain_without_labels_gets_no_weight():
+    counts = np.array([5, 0, 7])
+    objective = CAL()
+    nets = built(objective, counts=counts)
+    batch = all_data()
+    batch = batch._replace(domains=torch.tensor(np.repeat([0, 2], [5, 7])))
+    play(objective, nets, batch)
+    assert np.isfinite(nets["surrogates"]()).all()
+    assert nets["surrogates"]()[:, 1].tolist() == [0, 0, 0]
+
+
+def test_alpha_starts_anew_when_a_domain_gets_its_first_label():
+    objective = CAL()
+    nets = built(objective, counts=np.array([5, 0, 7]))
+    objective.start(nets, Task((N_INPUTS,), N_CLASSES, COUNTS, SIZES))
+    np.testing.assert_allclose(nets["surrogates"](), np.full((N, N), 1 / N))
+
+
+def test_multiplicative_weights_take_the_steps_of_similarity():
+    rng = np.random.default_rng(0)
+    alpha, gradient = rng.dirichlet(np.ones(4), 4), rng.normal(size=(4, 4))
+    parameter = nn.Parameter(torch.tensor(alpha))
+    parameter.grad = torch.tensor(gradient)
+    MultiplicativeWeights([parameter], lr=0.7).step()
+    expected, _ = alpha_step(alpha, gradient, step_size=0.7)
+    np.testing.assert_allclose(parameter.detach(), expected)
+
+
+def test_names_stand_for_settings_which_can_be_changed():
+    assert "cal_fa++" in objective_names()
+    for name in objective_names():
+        assert isinstance(get_objective(name), CAL)
+    assert get_objective("cal++").two_updates
+    given = CAL(0.5)
+    copied = get_objective(given, third_term=False)
+    assert copied.lambda_d == 0.5
+    assert not copied.third_term
+    assert given.third_term
+    with pytest.raises(ValueError, match="method='dal' is unknown; choose one of cal"):
+        get_objective("dal")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"lambda_d": -1},
+        {"fade_from": 2},
+        {"alpha_loss": "hinge"},
+        {"batch_norm": "no"},
+        {"max_pairs": 0},
+        {"table_decay": 1.5},
+        {"index": "binary"},
+    ],
+)
+def test_wrong_settings_are_named(wrong):
+    ((name, value),) = wrong.items()
+    with pytest.raises(ValueError, match=name) as error:
+        built(CAL(**wrong))
+    assert str(value) in str(error.value)
+
+
+# Methods of other papers, sketched: they need nothing from the net that is not there.
+
+
+class Reversed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, z, weight):
+        ctx.weight = weight
+        return z.view_as(z)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return -ctx.weight * gradient, None
+
+
+class DANN(Objective):
+    """Domain-adversarial training with gradient reversal and its ramp."""
+
+    def __init__(self, weight=1.0):
+        self.weight = weight
+
+    def build(self, make, task):
+        nets = super().build(make, task)
+        n_features = nets["module"].n_features
+        nets["domain_classifier"] = make(
+            "domain_classifier",
+            nn.Linear,
+            in_features=n_features,
+            out_features=task.n_domains,
+        )
+        return nets
+
+    def groups(self, nets):
+        parameters = [
+            (name, p) for net in nets.values() for name, p in net.named_parameters()
+        ]
+        return {"module": Group(parameters)}
+
+    def losses(self, nets, batch, averaged):
+        module = nets["module"]
+        z, pool_z = module.embed(batch.X), module.embed(batch.pool_X)
+        weight = self.weight * (2 / (1 + np.exp(-10 * batch.progress)) - 1)
+        reversed_z = Reversed.apply(torch.cat([z, pool_z]), weight)
+        domains = torch.cat([batch.domains, batch.pool_domains])
+        logits = module.shared_logits(module.penultimate(z))
+        yield (
+            "module",
+            {
+                "classes": functional.cross_entropy(logits, batch.y),
+                "domains": functional.cross_entropy(
+                    nets["domain_classifier"](reversed_z), domains
+                ),
+            },
+        )
+
+
+class MinimaxEntropy(Objective):
+    """The classifier raises, the encoder lowers, the entropy of the pool."""
+
+    def groups(self, nets):
+        parts = nets["module"].named_parameters()
+        encoder, classifier = [], []
+        for name, parameter in parts:
+            group = encoder if name.startswith("encoder") else classifier
+            group.append((name, parameter))
+        return {"module": Group(encoder), "classifier": Group(classifier)}
+
+    def losses(self, nets, batch, averaged):
+        module = nets["module"]
+        z, pool_z = module.embed(batch.X), module.embed(batch.pool_X)
+
+        def terms(z, pool_z, sign):
+            logits = module.shared_logits(module.penultimate(z))
+            pool = module.shared_logits(module.penultimate(pool_z))
+            entropy = torch.distributions.Categorical(logits=pool).entropy().mean()
+            return {
+                "classes": functional.cross_entropy(logits, batch.y),
+                "entropy": 0.1 * sign * entropy,
+            }
+
+        yield "classifier", terms(z.detach(), pool_z.detach(), -1)
+        yield "module", terms(z, pool_z, 1)
+
+
+class Consistency(Objective):
+    """Any other method, and agreement with the averaged net on perturbed samples."""
+
+    def __init__(self, base):
+        self.base = base
+
+    needs_pool = True
+
+    def build(self, make, task):
+        return self.base.build(make, task)
+
+    def groups(self, nets):
+        return self.base.groups(nets)
+
+    def start(self, nets, task):
+        self.base.start(nets, task)
+
+    def losses(self, nets, batch, averaged):
+        with torch.no_grad():
+            confidence, target = averaged["module"](batch.pool_X).softmax(1).max(1)
+        for group, named in self.base.losses(nets, batch, averaged):
+            if group == "module":
+                losses = functional.cross_entropy(
+                    nets["module"](batch.perturbed_X), target, reduction="none"
+                )
+                named["consistency"] = (losses * (confidence > 0.8)).mean()
+            yield group, named
+
+
+@pytest.mark.parametrize(
+    "objective", [DANN(), MinimaxEntropy(), Consistency(CAL()), Consistency(CAL(0.3))]
+)
+def test_other_methods_fit_in_without_touching_the_net(objective, two_far_domains):
+    X, y, domains = two_far_domains
+    net = CompositeNet(
+        objective,
+        max_epochs=4,
+        module__width=16,
+        perturb=lambda batch: batch + 0.1 * torch.randn_like(batch),
+        random_state=0,
+    ).fit(X, y, domains=domains)
+    labelled = y >= 0
+    assert (net.predict(X) == y)[labelled].mean() > 0.9
+    assert set(net.history[-1]) >= {"train_loss", "dur"}
+    assert np.isfinite(net.history[:, "train_loss"]).all()
+
+
+def test_a_method_without_losses_says_so():
+    with pytest.raises(NotImplementedError):
+        Objective().losses({}, None, {})
