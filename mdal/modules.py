@@ -267,8 +267,12 @@ class CompositeClassifier(nn.Module):
 
     def shared_logits(self, hidden: Tensor) -> Tensor:
         """Return the logits of h alone, given the penultimate layer."""
-        n = self.n_classes  # h is the first block of the matrix
-        return functional.linear(hidden, self.heads.weight[:n], self.heads.bias[:n])
+        first_block = (0, 0, self.n_classes)
+        return functional.linear(
+            hidden,
+            self.heads.weight.narrow(*first_block),
+            self.heads.bias.narrow(*first_block),
+        )
 
     def forward(self, X: Tensor) -> Tensor:
         """Return the logits of h for a batch of samples."""
@@ -326,7 +330,7 @@ class ConditionalDiscriminator(nn.Module):
     def forward(self, z: Tensor, domains: Tensor) -> Tensor:
         """Return one logit for each row of z and position i of its domain."""
         # Under mixed precision the features may be of lower precision.
-        index = self.table[domains].to(z.dtype)
+        index = self.table.index_select(0, domains).to(z.dtype)
         return self.layers(torch.cat([z, index], dim=1)).squeeze(1)
 
 

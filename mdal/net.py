@@ -31,6 +31,7 @@ from ._validation import (
 )
 from .objectives import Task, get_objective
 from .streams import Batches, Rows
+from .tables import DomainTables
 
 __all__ = ["CompositeNet", "Observation"]
 
@@ -249,10 +250,10 @@ class CompositeNet(NeuralNet):
         )
         seeds = check_seed(self.random_state).randint(2**31 - 1, size=3).tolist()
         with self._restored_on_failure(), _forked_generators(rows.device):
+            self.task_, self.classes_, self.domains_ = task, classes, names
             if go_on:
                 self._detach_from_last_state()
             else:
-                self.task_, self.classes_, self.domains_ = task, classes, names
                 self.history_ = None  # a new one, so that the last one can be kept
                 with _BUILDING:
                     torch.manual_seed(seeds[0])
@@ -370,7 +371,7 @@ class CompositeNet(NeuralNet):
         return module
 
     def get_default_callbacks(self):
-        """Return skorch's callbacks, without arrays in the lines, and a progress bar."""
+        """Return skorch's callbacks, lines without arrays, and a progress bar."""
         callbacks = [
             ("epoch_timer", EpochTimer()),
             ("train_loss", PassthroughScoring("train_loss", on_train=True)),
@@ -468,7 +469,7 @@ class CompositeNet(NeuralNet):
         self.averaged_.eval()
 
     def on_epoch_end(self, net, dataset_train=None, dataset_valid=None, **kwargs):
-        """Add the means of the losses, and what the objective reports, to the history."""
+        """Add the means of the losses and the objective's report to the history."""
         batches = self.history[-1, "batches"]
         for name in batches[0] if batches else ():
             if not name.startswith(("train_", "valid_")):
@@ -539,7 +540,8 @@ class CompositeNet(NeuralNet):
         -------
         ndarray
         """
-        return self.classes_[self.predict_proba(X, domains).argmax(axis=1)]
+        best = self.predict_proba(X, domains).argmax(axis=1)
+        return self.classes_[best]
 
     def _observed(self, X, domains, block_size=2000):
         """Yield what the objective observes in each block of samples, by name."""
@@ -576,9 +578,11 @@ class CompositeNet(NeuralNet):
 
     @property
     def tables_(self):
-        """Mean losses by domain over the last steps."""
+        """Mean losses by domain over the last steps, at the end of the last epoch."""
         check_is_fitted(self)
-        return self.objective_.tables_
+        if not self.history or "tables" not in self.history[-1]:
+            raise AttributeError(f"method={self.method!r} has made no tables")
+        return DomainTables(counts=self.task_.counts, **self.history[-1, "tables"])
 
     def __sklearn_is_fitted__(self):
         return self.initialized_
@@ -631,7 +635,7 @@ class CompositeNet(NeuralNet):
         own = vars(type(self)())
         plain, left_out = {}, []
         for name, value in self.get_params(deep=False).items():
-            if name in own and _same(value, own[name]):
+            if name.startswith("_") or (name in own and _same(value, own[name])):
                 continue
             if persistence.is_plain(value):
                 plain[name] = value

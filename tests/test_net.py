@@ -48,7 +48,8 @@ def test_the_discriminator_beats_chance_on_domains_that_can_be_told_apart():
     y = np.where(X[:, 0] > 0.5, (X[:, 1] > 0).astype(int), -1)
     net = small_net("cal_alpha", max_epochs=6).fit(X, y)
     outlier = net.observe(X, np.zeros(600, int)).outlier
-    assert outlier[X[:, 0] < 0].mean() > 0.9
+    assert outlier[X[:, 0] < 0].mean() > 0.8
+    assert outlier[X[:, 0] > 0.5].mean() < 0.4
     assert net.history[-1, "v_d"] < 0.5
     misses, hits = net.tables_.misses[0], net.tables_.hits[0, 0]
     assert (misses + hits) / 2 < 0.35
@@ -104,9 +105,7 @@ def test_alpha_finds_the_planted_groups_of_domains(rotated_digits, upright):
     )  # fmt: skip
     alpha = net.fit(X, labels, domains=domains).alpha_
     same = np.equal.outer(np.isin(range(6), upright), np.isin(range(6), upright))
-    within = (alpha * same).sum(axis=1)
-    assert within.min() > same.sum(axis=1).min() / 6 + 0.2
-    assert within.mean() > 0.75
+    assert (alpha * same).sum(axis=1).min() > 0.8
 
 
 def test_every_method_learns(two_far_domains):

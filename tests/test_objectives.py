@@ -7,7 +7,6 @@ from sklearn.base import clone
 from torch import nn
 from torch.nn import functional
 
-from mdal.modules import ConditionalDiscriminator
 from mdal.net import CompositeNet
 from mdal.objectives import (
     CAL,

@@ -38,7 +38,7 @@ METHODS = {
 
 
 def get_objective(method, **settings) -> Objective:
-    """Return the objective that a name stands for, or a copy of one.
+    r"""Return the objective that a name stands for, or a copy of one.
 
     ========================  ======================================================
     name                      what it trains
@@ -51,7 +51,7 @@ def get_objective(method, **settings) -> Objective:
     ``cal_fa++``              the same with the two changes of ``cal++``
     ``cal_identity``          features aligned within each domain: alpha is the identity
     ``cal_without_second``    ``cal`` without :math:`V_d`
-    ``cal_without_third``     ``cal`` without :math:`V_\\lambda`
+    ``cal_without_third``     ``cal`` without :math:`V_\lambda`
     ``cal_without_both``      ``cal`` without either; alpha then favours easy domains
     ``erm``                   the labelled samples alone, all domains weighing the same
     ========================  ======================================================

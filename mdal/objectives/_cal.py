@@ -317,8 +317,10 @@ class CAL(Objective):
         record = {"alpha": averaged["surrogates"]().tolist()}
         if hasattr(self, "tables_"):
             record["tables"] = {
-                name: getattr(self.tables_, name).tolist()
-                for name in ("misses", "hits", "errors")
+                "misses": self.tables_.misses.tolist(),
+                "hits": self.tables_.hits.tolist(),
+                "errors": self.tables_.errors.tolist(),
+                "loss": self.tables_.loss,
             }
         return record
 
