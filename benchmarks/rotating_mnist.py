@@ -51,25 +51,28 @@ METHODS = {
     "CAL-FA++": {"method": "cal_fa++"},
     "CAL++": {"method": "cal++"},
 }
+_SEPARATE = {"method__batch_norm": "separate"}
+_TOGETHER = {"method__batch_norm": "together"}
 CHOICES = {
     "ERM": {"method": "erm"},
-    "CAL, constant": {"method__fade_from": 1.0},
-    "CAL, fading": {"method__fade_from": 0.0},
-    "CAL, fading from half": {"method__fade_from": 0.5},
-    "CAL-FA, constant": {"method": "cal_fa", "method__fade_from": 1.0},
-    "CAL-FA, fading": {"method": "cal_fa", "method__fade_from": 0.0},
+    "separate, constant": {**_SEPARATE, "method__fade_from": 1.0},
+    "separate, fading": {**_SEPARATE, "method__fade_from": 0.0},
+    "together, constant": {**_TOGETHER, "method__fade_from": 1.0},
+    "together, fading": {**_TOGETHER, "method__fade_from": 0.0},
+    "separate, fading from half": {**_SEPARATE, "method__fade_from": 0.5},
+    "together, fading from half": {**_TOGETHER, "method__fade_from": 0.5},
     "alpha 4 times faster": {"optimizer_alpha__lr": 0.2},
     "alpha from the start": {"method__alpha_from": 0.0},
     "alpha by cross-entropy": {"method__alpha_loss": "cross_entropy"},
     "alpha by probability": {"method__alpha_loss": "probability"},
-    "batches together": {"method__batch_norm": "together"},
     "last weights": {"average_decay": 0.0},
 }
 JOBS = {
     "test": [(name, n) for n in (150, 900) for name in list(METHODS)[:3]]
     + [(name, 450) for name in METHODS],
-    "development": [(name, n) for n in (150, 450, 900) for name in list(CHOICES)[:4]]
-    + [(name, 450) for name in list(CHOICES)[4:]],
+    "development": [(name, n) for n in (450, 150) for name in list(CHOICES)[:7]]
+    + [(name, 450) for name in list(CHOICES)[7:]]
+    + [(name, 900) for name in list(CHOICES)[:7]],
 }
 
 

@@ -2,12 +2,12 @@
 
     python benchmarks/step_speed.py [--threads 2]
 
-prints three tables of ratios, each measured in one run with the contenders taking turns:
+prints three tables of ratios; in each the contenders take turns in one run:
 
 1. a step against its limit, one forward and backward pass of encoder and heads over
    both batches plus one of the discriminator, and against the published procedure, as
-   re-written here: every update passes encoder, heads and discriminator anew, and the
-   discriminator's update goes back through the encoder, where its gradient is thrown away;
+   re-written here: every update passes encoder, heads and discriminator anew, and that
+   of the discriminator goes back through the encoder, whose gradient is thrown away;
 2. a step within the skorch net against a bare loop of the same sub-steps;
 3. a step with 150 domains against one with 6.
 
@@ -96,6 +96,7 @@ class Bare:
         )
 
     def __call__(self):
+        """Train for some steps."""
         for batch in self.batches:
             for name, named in self.objective.losses(
                 self.nets, batch, self.averaged.module
@@ -124,6 +125,7 @@ class Passes:
         self.beta, self.gamma = self.bare.objective.beta_, self.bare.objective.gamma_
 
     def judge(self, z, pool_z, batch):
+        """Return the discriminator's logits on the pool and on all pairs."""
         pairs = terms.all_pairs(len(z), len(self.beta), z)
         inputs = torch.cat([pool_z, z[pairs.rows]])
         logits = self.f(inputs, torch.cat([batch.pool_domains, pairs.domains]))

@@ -3,7 +3,7 @@
 import copy
 import math
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from inspect import signature
 from typing import NamedTuple
@@ -225,21 +225,36 @@ class CompositeNet(NeuralNet):
         Returns
         -------
         self
+            An interrupt from the keyboard ends the training and keeps what it has
+            learned; any error leaves the net as it was before.
         """
-        return self._train(X, y, domains, go_on=self.warm_start and self.initialized_)
+        return self._train(X, y, domains, go_on=self.warm_start)
 
     def partial_fit(self, X, y, classes=None, *, domains=None):
-        """Train on from the present weights; as ``fit`` with ``warm_start=True``."""
-        return self._train(X, y, domains, go_on=self.initialized_)
+        """Train on from the present weights; as ``fit`` with ``warm_start=True``.
+
+        Parameters
+        ----------
+        X, y, domains
+            As in :meth:`fit`, with the same classes and domains as before.
+        classes
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        return self._train(X, y, domains, go_on=True)
 
     def _train(self, X, y, domains, go_on):
         self._check_settings()
         rows = Rows(X, self._resolved_device())
         names, codes = check_domains(domains, len(rows))
         classes, labels = check_labels(y, len(rows))
-        labelled = np.flatnonzero(labels >= 0)
-        if not len(labelled):
+        if not (labels >= 0).any():
             raise ValueError("y has no label at all; label at least one sample")
+        labelled, held_out = self._divided(np.flatnonzero(labels >= 0), labels)
+        go_on = go_on and self.initialized_ and not self.method_changed_
         if go_on:
             self._check_same(rows.shape, classes, names)
         task = Task(
@@ -252,7 +267,7 @@ class CompositeNet(NeuralNet):
         with self._restored_on_failure(), _forked_generators(rows.device):
             self.task_, self.classes_, self.domains_ = task, classes, names
             if go_on:
-                self._detach_from_last_state()
+                self._go_on_with_copies()
             else:
                 self.history_ = None  # a new one, so that the last one can be kept
                 with _BUILDING:
@@ -261,8 +276,20 @@ class CompositeNet(NeuralNet):
             self.objective_.start(self._nets(), task)
             torch.manual_seed(seeds[1])
             generator = torch.Generator().manual_seed(seeds[2])
-            super().partial_fit(_Data(rows, labels, codes, labelled, generator))
+            super().partial_fit(
+                _Data(rows, labels, codes, labelled, held_out, generator)
+            )
         return self
+
+    def _divided(self, labelled, labels):
+        """Return the labelled rows to train on, and those that are held out."""
+        if not self.train_split:
+            return labelled, labelled[:0]
+        numbers = TensorDataset(torch.as_tensor(labelled))
+        kept, held_out = self.train_split(numbers, labels[labelled])
+        return labelled[np.asarray(kept.indices)], labelled[
+            np.asarray(held_out.indices)
+        ]
 
     def _check_settings(self):
         check_count(self.max_epochs, "max_epochs")
@@ -297,8 +324,8 @@ class CompositeNet(NeuralNet):
             vars(self).update(before)
             raise
 
-    def _detach_from_last_state(self):
-        """Go on with copies, so that the last state survives a failure."""
+    def _go_on_with_copies(self):
+        """Train copies of everything, so that the last state survives a failure."""
         names = [f"{name}_" for name in (*self._modules, *self._optimizers)]
         names += ["history_", "objective_", "scaler_"]
         vars(self).update(copy.deepcopy({name: vars(self)[name] for name in names}))
@@ -319,7 +346,7 @@ class CompositeNet(NeuralNet):
         """Build the networks that the method asks for."""
         self.objective_ = get_objective(self.method, **self.get_params_for("method"))
         nets = self.objective_.build(self._make, self.task_)
-        self.names_ = list(nets)
+        self.names_, self.method_changed_ = list(nets), False
         for name, net in nets.items():
             setattr(self, f"{name}_", net)
         self.averaged_ = AveragedModel(
@@ -330,13 +357,17 @@ class CompositeNet(NeuralNet):
         return self
 
     def _make(self, name, default, **settings):
-        made_of = getattr(self, name, None) or default
-        return self.initialized_instance(
-            made_of, {**settings, **self.get_params_for(name)}
-        )
+        kind = getattr(self, name, None) or default
+        if isinstance(kind, nn.Module):
+            raise TypeError(
+                f"{name} is a {type(kind).__name__} object; pass a class or a function "
+                "that makes it, or your network as module__encoder"
+            )
+        return kind(**{**settings, **self.get_params_for(name)})
 
     def initialize_optimizer(self):
         """Build one optimiser for each group of parameters."""
+        fused = self._device().type in ("cpu", "cuda")
         self.groups_ = {}
         for name, group in self.objective_.groups(self._nets()).items():
             prefix = "optimizer" if name == "module" else f"optimizer_{name}"
@@ -345,8 +376,8 @@ class CompositeNet(NeuralNet):
             settings = {**settings, **group.settings, **given}
             settings.pop("param_groups", None)
             optimizer = getattr(self, prefix, None) or group.optimizer or self.optimizer
-            if "fused" in signature(optimizer).parameters and "foreach" not in settings:
-                settings.setdefault("fused", True)
+            if "fused" in signature(optimizer).parameters and "foreach" not in given:
+                settings.setdefault("fused", fused)
             setattr(self, f"{prefix}_", optimizer(*args, **settings))
             self.groups_[name] = prefix
         self.scaler_ = torch.amp.GradScaler(
@@ -379,36 +410,30 @@ class CompositeNet(NeuralNet):
             ("print_log", PrintLog(keys_ignored=["alpha", "tables"])),
         ]
         if self.verbose:
-            callbacks.append(("progress_bar", ProgressBar("count")))
+            bar = ProgressBar(self.steps_per_epoch or "count")
+            callbacks.append(("progress_bar", bar))
         return callbacks
 
     def get_split_datasets(self, data, y=None, **fit_params):
         """Return the batches to train on, and the labelled rows held out, if any."""
-        labelled, held_out = data.labelled, None
-        if self.train_split:
-            numbers = TensorDataset(torch.as_tensor(labelled))
-            kept, held = self.train_split(numbers, data.labels[labelled])
-            if held is not None:
-                left_out = labelled[np.asarray(held.indices)]
-                labelled = labelled[np.asarray(kept.indices)]
-                held_out = TensorDataset(
-                    data.rows[left_out], torch.as_tensor(data.labels[left_out])
-                )
-        n_steps = self.steps_per_epoch or math.ceil(len(labelled) / self.batch_size)
         pool_batch_size = self.pool_batch_size or self.batch_size
         batches = Batches(
             data.rows,
             data.labels,
             data.domains,
-            labelled,
-            n_steps=n_steps,
+            data.labelled,
+            n_steps=self.steps_per_epoch
+            or math.ceil(len(data.labelled) / self.batch_size),
             n_epochs=self.max_epochs,
             batch_size=self.batch_size,
             pool_batch_size=pool_batch_size if self.objective_.needs_pool else 0,
             generator=data.generator,
             perturb=self.perturb,
         )
-        return batches, held_out
+        if not len(data.held_out):
+            return batches, None
+        y = torch.as_tensor(data.labels[data.held_out])
+        return batches, TensorDataset(data.rows[data.held_out].cpu(), y)
 
     def get_iterator(self, dataset, training=False):
         """Return what to loop over: batches as they are, or a loader of rows."""
@@ -427,13 +452,16 @@ class CompositeNet(NeuralNet):
                 break
             group, named = found
             loss = sum(named.values())
+            if not torch.isfinite(loss):
+                raise _not_finite(named, len(self.history), self.lr)
             self._step(group, loss, batch)
             values.update({name: value.detach() for name, value in named.items()})
             if group == "module":
                 total = loss.detach()
-        self.scaler_.update()
         self.averaged_.update_parameters(nn.ModuleDict(self._nets()))
-        self._record(values)
+        numbers = torch.stack(list(values.values())).tolist()  # waits for a GPU once
+        for name, number in zip(values, numbers, strict=True):
+            self.history.record_batch(name, number)
         return {"loss": total}
 
     def _step(self, group, loss, batch):
@@ -449,18 +477,7 @@ class CompositeNet(NeuralNet):
             training=True,
         )
         self.scaler_.step(optimizer)
-
-    def _record(self, values):
-        """Write the losses of a step into the history, unless one is not finite."""
-        numbers = torch.stack(list(values.values())).tolist()  # waits for a GPU once
-        for name, number in zip(values, numbers, strict=True):
-            if not math.isfinite(number):
-                raise FloatingPointError(
-                    f"loss {name} became {number} in epoch {len(self.history)}; try a "
-                    f"lower learning rate than lr={self.lr}, scaled inputs, or "
-                    "precision=None. The net is as it was before this fit"
-                )
-            self.history.record_batch(name, number)
+        self.scaler_.update()
 
     def on_epoch_begin(self, net, dataset_train=None, dataset_valid=None, **kwargs):
         """Set the networks to training, and their averages to evaluation."""
@@ -471,7 +488,7 @@ class CompositeNet(NeuralNet):
     def on_epoch_end(self, net, dataset_train=None, dataset_valid=None, **kwargs):
         """Add the means of the losses and the objective's report to the history."""
         batches = self.history[-1, "batches"]
-        for name in batches[0] if batches else ():
+        for name in {name: None for batch in batches for name in batch}:
             if not name.startswith(("train_", "valid_")):
                 values = [batch[name] for batch in batches if name in batch]
                 self.history.record(name, float(np.mean(values)))
@@ -652,7 +669,7 @@ class CompositeNet(NeuralNet):
             "history": self.history.to_list(),
         }
         nets = nn.ModuleDict(self._nets()).state_dict(prefix="last.")
-        averaged = self.averaged_.module.state_dict(prefix="averaged.")
+        averaged = self.averaged_.state_dict(prefix="averaged.")
         return {**nets, **averaged}, header
 
     def _with_state(self, tensors, header):
@@ -669,7 +686,7 @@ class CompositeNet(NeuralNet):
         self.objective_.start(self._nets(), self.task_)
         for prefix, nets in (
             ("last.", nn.ModuleDict(self._nets())),
-            ("averaged.", self.averaged_.module),
+            ("averaged.", self.averaged_),
         ):
             part = {
                 name.removeprefix(prefix): tensor
@@ -707,14 +724,17 @@ class CompositeNet(NeuralNet):
             self.device = asked
 
     def _autocast(self):
-        dtype = PRECISIONS.get(self.precision)
-        return torch.autocast(self._device().type, dtype, enabled=dtype is not None)
+        if self.precision is None:
+            return nullcontext()
+        return torch.autocast(self._device().type, PRECISIONS[self.precision])
 
     def set_params(self, **params):
-        """Set parameters; those of the method take effect in the next ``fit``."""
+        """Set parameters; after those of the method the next ``fit`` starts anew."""
         own = {name: params.pop(name) for name in list(params) if _is_own(name)}
         self._params_to_validate.update(name for name in own if "__" in name)
         vars(self).update(own)
+        if any(name != "device" for name in own):
+            self.method_changed_ = True
         with self._on_resolved_device():
             super().set_params(**params)
         return self
@@ -730,10 +750,13 @@ class CompositeNet(NeuralNet):
 
 
 class _Data(NamedTuple):
+    """What skorch hands on from ``fit`` to where the batches are made."""
+
     rows: Rows
     labels: NDArray
     domains: NDArray
     labelled: NDArray
+    held_out: NDArray
     generator: torch.Generator
 
 
@@ -743,6 +766,15 @@ def _is_own(name: str) -> bool:
 
 def _same(value, default) -> bool:
     return value is default or (type(value) is type(default) and value == default)
+
+
+def _not_finite(named, epoch: int, lr: float) -> FloatingPointError:
+    name = next((k for k, v in named.items() if not torch.isfinite(v)), "in total")
+    return FloatingPointError(
+        f"the loss {name} is no finite number in epoch {epoch}; try a lower learning "
+        f"rate than lr={lr}, inputs of a smaller scale, or precision=None. The net is "
+        "as it was before this fit"
+    )
 
 
 @torch.no_grad()

@@ -214,7 +214,7 @@ class Batches:
                 pool_X,
                 pool_domains,
                 perturbed_X,
-                progress=self.step / self.n_all_steps,
+                progress=min(self.step / self.n_all_steps, 1.0),
                 generator=self.generator,
             )
             self.step += 1

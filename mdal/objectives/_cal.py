@@ -88,6 +88,11 @@ class CAL(Objective):
         Whether alpha takes steps.
     alpha : array-like of shape (n_domains, n_domains), "identity" or None, default=None
         Where alpha starts, or stays; None is uniform over the labelled domains.
+    alpha_from : float, default=0.1
+        Part of the training after which alpha begins to move. As long as the
+        classifiers know nothing, what they err on says nothing of the domains; but a
+        domain that loses its weight for that is no longer trained on, goes on being
+        erred on, and never comes back.
     alpha_loss : {"zero_one", "probability", "cross_entropy"}, default="zero_one"
         The losses that alpha looks at.
     complexity : {None, "mean", "row"}, default=None
@@ -170,6 +175,7 @@ class CAL(Objective):
         """Return encoder and classifiers, the discriminator, and alpha."""
         check_number(self.lambda_d, "lambda_d")
         check_number(self.fade_from, "fade_from", high=1)
+        check_number(self.alpha_from, "alpha_from", high=1)
         check_count(self.max_pairs, "max_pairs", minimum=1)
         check_number(self.table_decay, "table_decay", high=1)
         check_option(self.alpha_loss, "alpha_loss", LOSSES)
