@@ -61,6 +61,8 @@ CHOICES = {
     "together, fading": {**_TOGETHER, "method__fade_from": 0.0},
     "separate, fading from half": {**_SEPARATE, "method__fade_from": 0.5},
     "together, fading from half": {**_TOGETHER, "method__fade_from": 0.5},
+    "CAL-alpha, separate": {"method": "cal_alpha", **_SEPARATE},
+    "CAL-alpha, together": {"method": "cal_alpha", **_TOGETHER},
     "alpha 4 times faster": {"optimizer_alpha__lr": 0.2},
     "alpha from the start": {"method__alpha_from": 0.0},
     "alpha by cross-entropy": {"method__alpha_loss": "cross_entropy"},
@@ -70,9 +72,9 @@ CHOICES = {
 JOBS = {
     "test": [(name, n) for n in (150, 900) for name in list(METHODS)[:3]]
     + [(name, 450) for name in METHODS],
-    "development": [(name, n) for n in (450, 150) for name in list(CHOICES)[:7]]
+    "development": [(name, n) for n in (150, 450) for name in list(CHOICES)[:7]]
     + [(name, 450) for name in list(CHOICES)[7:]]
-    + [(name, 900) for name in list(CHOICES)[:7]],
+    + [(name, 900) for name in list(CHOICES)[:5]],
 }
 
 
