@@ -37,6 +37,7 @@ from mdal.net import CompositeNet
 RECORDS = Path(__file__).parent / "records" / "rotating_mnist.jsonl"
 N_DOMAINS = 6
 SEEDS = {"test": range(3), "development": range(100, 102)}
+OWN = ("lr", "max_epochs", "steps_per_epoch", "batch_size", "average_decay")
 SETTINGS = {"module__width": 64, "max_epochs": 30, "steps_per_epoch": 50, "lr": 1e-3}
 
 METHODS = {
@@ -137,7 +138,7 @@ def run(folder, split, name, labels, seed):
     net.fit(X, partly, domains=domains)
     seconds = time.perf_counter() - start
     right = net.predict(test_X) == test_y
-    last = net.history[-1]
+    last, resolved = net.history[-1], net.objective_.get_params()
     return {
         "split": split,
         "method": name,
@@ -147,6 +148,8 @@ def run(folder, split, name, labels, seed):
         "by_domain": [float(right[test_domains == i].mean()) for i in range(6)],
         "seconds": seconds,
         "settings": {**SETTINGS, **chosen},
+        "objective": {k: v for k, v in resolved.items() if v is not None},
+        "net": {name: getattr(net, name) for name in OWN},
         "losses": {k: last[k] for k in ("v_h", "v_d", "v_lambda") if k in last},
         "alpha": net.alpha_.round(4).tolist(),
         "versions": {p: version(p) for p in ("mdal-learn", "torch", "skorch", "numpy")},

@@ -6,16 +6,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mdal.net import CompositeNet
+from mdal.objectives import get_objective
+
 ROOT = Path(__file__).parent.parent
+
+
+def script(name):
+    path = ROOT / "benchmarks" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="module")
 def planted_mixtures():
-    path = ROOT / "benchmarks" / "planted_mixtures.py"
-    spec = importlib.util.spec_from_file_location("planted_mixtures", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("planted_mixtures")
+
+
+@pytest.fixture(scope="module")
+def rotating_mnist():
+    return script("rotating_mnist")
 
 
 def test_every_loss_finds_planted_mixtures(planted_mixtures):
@@ -49,3 +61,41 @@ def test_a_record_can_be_made_again(planted_mixtures):
     record = planted_mixtures.read()["shifted", 0, "kernel mean", None]
     again = planted_mixtures.run("shifted", 0, "kernel mean", None)
     assert again["error"] == pytest.approx(record["error"], abs=1e-6)
+
+
+def test_cal_is_worth_its_training(rotating_mnist):
+    records = rotating_mnist.read()
+
+    def accuracies(name, labels):
+        return rotating_mnist.accuracies(records, "test", name, labels)
+
+    erm, cal, cal_fa = (accuracies(name, 450) for name in ("ERM", "CAL", "CAL-FA"))
+    assert cal.mean() >= erm.mean() + 8
+    assert cal.mean() > cal_fa.mean()
+    for labels in (150, 900):
+        erm, cal = accuracies("ERM", labels), accuracies("CAL", labels)
+        error = (cal - erm).std(ddof=1) / len(cal) ** 0.5
+        assert cal.mean() >= erm.mean() - error
+
+
+@pytest.mark.parametrize("page", ["README.md", "benchmarks/README.md"])
+def test_the_pages_show_the_accuracies_of_the_records(rotating_mnist, page):
+    text = (ROOT / page).read_text()
+    assert rotating_mnist.table(rotating_mnist.read()) in text
+    if page.startswith("benchmarks"):
+        assert rotating_mnist.table(rotating_mnist.read(), "development") in text
+
+
+def test_the_records_are_of_the_present_defaults(rotating_mnist):
+    """A changed default would make the table one of settings that nobody has."""
+    for record in rotating_mnist.read().values():
+        if record["split"] == "test":
+            net = CompositeNet(**record["settings"])
+            objective = get_objective(net.method, **net.get_params_for("method"))
+            assert plain(objective.get_params()) == record["objective"]
+            own = {name: getattr(net, name) for name in rotating_mnist.OWN}
+            assert own == record["net"]
+
+
+def plain(settings):
+    return {name: value for name, value in settings.items() if value is not None}

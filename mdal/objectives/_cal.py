@@ -76,9 +76,11 @@ class CAL(Objective):
         Weight of :math:`V_d`, for the encoder and for alpha. With 0/1 losses the mean
         of :math:`\frac{1}{2} d_{H \Delta H}` is :math:`1 - 2 V_d`, so the bound
         itself corresponds to 2; the paper's objective has 1.
-    fade_from : float, default=1.0
+    fade_from : float, default=0.0
         Part of the training after which the encoder's weight of :math:`V_d` falls
-        linearly, to reach 0 at the end; 1 is never, as in the paper.
+        linearly, to reach 0 at the end; 1 is never, as in the paper. With few labels,
+        a discriminator that has come to know them by heart goes on pushing features
+        about, which costs accuracy; fading ends that.
     second_term, third_term : bool, default=True
         Whether :math:`V_d` and :math:`V_\lambda` are part of the objective.
     alignment : bool, default=True
@@ -102,9 +104,11 @@ class CAL(Objective):
         Whether the discriminator takes a second step, after alpha's (CAL++).
     index : {"scalar", "one_hot"}, default="scalar"
         How domains enter the discriminator; CAL++ has "one_hot".
-    batch_norm : {"separate", "together"}, default="separate"
-        Whether labelled and pool samples pass the encoder in two batches or in one,
-        which matters where it normalises over batches.
+    batch_norm : {"together", "separate"}, default="together"
+        Whether labelled and pool samples pass the encoder in one batch or in two, as
+        published, which matters where it normalises over batches. In two, the
+        discriminator can tell them apart by what the normalisation has done to each
+        and, in prediction, sees features unlike those that it was trained on.
     max_pairs : int, default=2000
         The discriminator sees every labelled sample of a batch with every domain. If
         there are more such pairs than this, it sees a sample of them, weighted so
@@ -135,7 +139,7 @@ class CAL(Objective):
         self,
         lambda_d=1.0,
         *,
-        fade_from=1.0,
+        fade_from=0.0,
         second_term=True,
         third_term=True,
         alignment=True,
@@ -146,7 +150,7 @@ class CAL(Objective):
         complexity=None,
         two_updates=False,
         index="scalar",
-        batch_norm="separate",
+        batch_norm="together",
         max_pairs=2000,
         table_decay=0.9,
     ):
