@@ -67,7 +67,9 @@ class Bare:
         counts = np.bincount(domains[labelled], minlength=n_domains)
         sizes = np.bincount(domains, minlength=n_domains)
         self.nets = net._nets()
-        self.objective.start(self.nets, Task(X.shape[1:], N_CLASSES, counts, sizes))
+        self.objective.start(
+            self.nets, self.nets, Task(X.shape[1:], N_CLASSES, counts, sizes)
+        )
         self.groups = {
             name: [p for _, p in group.parameters]
             for name, group in self.objective.groups(self.nets).items()

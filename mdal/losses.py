@@ -332,6 +332,7 @@ def pair_losses(logits: Tensor, original: bool, loss: str = "cross_entropy") -> 
     >>> pair_losses(torch.tensor([-1.0, 3.0]), original=True, loss="zero_one")
     tensor([1., 0.])
     """
+    logits = _at_least_single(logits)
     if loss == "zero_one":
         return ((logits > 0) != original).to(logits.dtype)
     against = -logits if original else logits
@@ -364,6 +365,7 @@ def class_losses(logits: Tensor, y: Tensor, loss: str = "cross_entropy") -> Tens
     >>> class_losses(torch.zeros(1, 3, 2), torch.tensor([1])).round(decimals=3)
     tensor([[0.6930, 0.6930, 0.6930]])
     """
+    logits = _at_least_single(logits)
     if loss == "zero_one":
         return (logits.argmax(dim=2) != y[:, None]).to(logits.dtype)
     n_heads = logits.shape[1]
@@ -426,3 +428,8 @@ def table_sums(
         errors=add(domains, head_losses, n_domains, n_heads).T,
         labelled=add(domains, torch.ones_like(head_losses), n_domains, n_heads).T,
     )
+
+
+def _at_least_single(logits: Tensor) -> Tensor:
+    """Leave half precision, in which sums of a few hundred losses are wrong."""
+    return logits.to(torch.promote_types(logits.dtype, torch.float32))

@@ -93,7 +93,6 @@ class VectorEncoder(nn.Sequential):
             nn.Linear(width, n_features),
             nn.ReLU(),
         )
-        self.n_features = n_features
 
 
 class ImageEncoder(nn.Sequential):
@@ -106,7 +105,7 @@ class ImageEncoder(nn.Sequential):
 
     Parameters
     ----------
-    n_channels, height, width_of_image : int
+    n_channels, height, breadth : int
         Shape of a sample.
     width : int, default=64
         Channels of the hidden layers. The paper has 256; 64 is right for a CPU.
@@ -125,12 +124,12 @@ class ImageEncoder(nn.Sequential):
         self,
         n_channels: int,
         height: int,
-        width_of_image: int,
+        breadth: int,
         *,
         width: int = 64,
         n_features: int = 100,
     ):
-        layers, size = [], (height, width_of_image)
+        layers, size = [], (height, breadth)
         while min(size) > 4:
             layers += [
                 nn.Conv2d(n_channels, width, 3, stride=2, padding=1, bias=False),
@@ -142,7 +141,6 @@ class ImageEncoder(nn.Sequential):
         # A convolution that spans the image is a product of matrices, and quicker so.
         last = nn.Linear(n_channels * math.prod(size), n_features)
         super().__init__(*layers, nn.Flatten(), last, nn.ReLU())
-        self.n_features = n_features
         # Channels last: the same numbers in an order that convolutions prefer.
         self.to(memory_format=torch.channels_last)
 
@@ -243,8 +241,13 @@ class CompositeClassifier(nn.Module):
             self.encoder = default_encoder(shape, width)
         elif isinstance(encoder, nn.Module):
             self.encoder = copy.deepcopy(encoder)
-        else:
+        elif callable(encoder):
             self.encoder = encoder()
+        else:
+            raise TypeError(
+                f"encoder={encoder!r} is of type {type(encoder).__name__}; pass a "
+                "torch.nn.Module or a function that makes one"
+            )
         self.n_features = _n_features(self.encoder, shape)
         self.trunk = nn.Sequential(
             *_dense(self.n_features, width), *_dense(width, width)
@@ -371,10 +374,7 @@ def _dense(n_inputs: int, width: int, activation=nn.ReLU) -> list[nn.Module]:
 
 
 def _n_features(encoder: nn.Module, shape: tuple[int, ...]) -> int:
-    """Length of an encoder's features: what it declares, or what it gives."""
-    declared = getattr(encoder, "n_features", None)
-    if isinstance(declared, int):
-        return declared
+    """Length of the features that an encoder gives for samples of a shape."""
     parameter = next(encoder.parameters(), None)
     device = None if parameter is None else parameter.device
     training = encoder.training

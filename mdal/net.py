@@ -6,6 +6,7 @@ import threading
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from inspect import signature
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -37,8 +38,49 @@ __all__ = ["CompositeNet", "Observation"]
 
 PRECISIONS = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 
-# Networks are built from torch's global generator: one thread at a time.
-_BUILDING = threading.Lock()
+
+class _GlobalGenerators:
+    """Keeps torch's global generators as they were, also with nets in threads.
+
+    Networks are initialised by, and dropout draws from, torch's global generators.
+    Inside ``kept`` they may be moved: when the last thread has left they are as they
+    were before the first came. ``seeded`` lets no other thread in between. What is
+    drawn outside of it, by dropout, depends on the seed alone only as long as there
+    is one thread.
+    """
+
+    def __init__(self):
+        self._lock, self._depth, self._fork = threading.RLock(), 0, None
+
+    @contextmanager
+    def kept(self, device: torch.device):
+        """Bring the generators back at the end."""
+        with self._lock:
+            if self._depth == 0:
+                devices = [device] if device.type == "cuda" else []
+                self._fork = torch.random.fork_rng(devices=devices)
+                self._fork.__enter__()
+            self._depth += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._depth -= 1
+                if self._depth == 0:
+                    self._fork.__exit__(None, None, None)
+
+    @contextmanager
+    def seeded(self, seed: int, device: torch.device):
+        """Start them from a seed, and let no other thread in."""
+        with self._lock, self.kept(device):
+            torch.default_generator.manual_seed(seed)
+            if device.type == "cuda":
+                with torch.cuda.device(device):
+                    torch.cuda.manual_seed(seed)
+            yield
+
+
+_GENERATORS = _GlobalGenerators()
 
 
 class Observation(NamedTuple):
@@ -88,10 +130,11 @@ class CompositeNet(NeuralNet):
         What to train, see :func:`mdal.objectives.get_objective`. Its parameters are
         those of the net with the prefix ``method__``: ``method__lambda_d=0.5``.
     module : type, default=None
-        Class of the classifier; None leaves it to the method. Parameters have the
-        prefix ``module__``: ``module__width=256``, ``module__encoder=my_module``.
-        Other networks of the method can be replaced and set in the same way:
-        ``discriminator__width=512``.
+        Class of the classifier, with the methods and attributes of
+        :class:`mdal.modules.CompositeClassifier`; None leaves it to the method. An
+        encoder alone is ``module__encoder``. Parameters have the prefix ``module__``:
+        ``module__width=256``. Other networks of the method can be replaced and set in
+        the same way: ``discriminator__width=512``.
     criterion : type, default=torch.nn.CrossEntropyLoss
         Loss on held-out labelled rows, if `train_split` holds any out.
     optimizer : type, default=torch.optim.Adam
@@ -100,7 +143,8 @@ class CompositeNet(NeuralNet):
         the classifier's, ``optimizer_discriminator__lr=1e-4`` the discriminator's
         and ``optimizer_alpha__lr=0.1`` alpha's.
     lr : float, default=1e-3
-        Learning rate, unless a group has its own.
+        Learning rate, unless a group has its own. Set on a trained net it reaches the
+        classifier's optimiser; those of other groups follow when training starts anew.
     max_epochs : int, default=30
         Epochs to train.
     steps_per_epoch : int or None, default=50
@@ -124,7 +168,8 @@ class CompositeNet(NeuralNet):
     device : str, default="auto"
         Where to train; "auto" takes a GPU where there is one.
     random_state : int, RandomState instance or None, default=None
-        Where all randomness comes from. torch's global generators stay as they are.
+        Where all randomness comes from; each fit of a warm start draws anew. torch's
+        global generators stay as they are.
     **kwargs
         Other parameters of ``skorch.NeuralNet`` (``callbacks``, ``warm_start``,
         ``compile``) and those with a prefix.
@@ -256,29 +301,33 @@ class CompositeNet(NeuralNet):
         labelled, held_out = self._divided(np.flatnonzero(labels >= 0), labels)
         go_on = go_on and self.initialized_ and not self.method_changed_
         if go_on:
-            self._check_same(rows.shape, classes, names)
+            self._check_same(rows, classes, names)
         task = Task(
             rows.shape,
             len(classes),
             counts=np.bincount(codes[labelled], minlength=len(names)),
             sizes=np.bincount(codes, minlength=len(names)),
         )
-        seeds = check_seed(self.random_state).randint(2**31 - 1, size=3).tolist()
-        with self._restored_on_failure(), _forked_generators(rows.device):
+        n_before = self.n_fits_ if go_on else 0  # fits that this one goes on from
+        rng = check_seed(self.random_state)
+        seeds = rng.randint(2**31 - 1, size=(n_before + 1, 3))[-1].tolist()
+        with self._restored_on_failure(), _GENERATORS.kept(rows.device):
             self.task_, self.classes_, self.domains_ = task, classes, names
             if go_on:
                 self._go_on_with_copies()
             else:
                 self.history_ = None  # a new one, so that the last one can be kept
-                with _BUILDING:
-                    torch.manual_seed(seeds[0])
+                with _GENERATORS.seeded(seeds[0], rows.device):
                     self.initialize()
-            self.objective_.start(self._nets(), task)
-            torch.manual_seed(seeds[1])
+            self.n_fits_ = n_before + 1
+            self.objective_.start(self._nets(), self._averaged_nets(), task)
+            with _GENERATORS.seeded(seeds[1], rows.device):
+                pass  # for dropout
             generator = torch.Generator().manual_seed(seeds[2])
             super().partial_fit(
                 _Data(rows, labels, codes, labelled, held_out, generator)
             )
+            self._check_weights()
         return self
 
     def _divided(self, labelled, labels):
@@ -286,26 +335,54 @@ class CompositeNet(NeuralNet):
         if not self.train_split:
             return labelled, labelled[:0]
         numbers = TensorDataset(torch.as_tensor(labelled))
-        kept, held_out = self.train_split(numbers, labels[labelled])
-        return labelled[np.asarray(kept.indices)], labelled[
-            np.asarray(held_out.indices)
-        ]
+        parts = callable(self.train_split) and self.train_split(
+            numbers, labels[labelled]
+        )
+        if not isinstance(parts, tuple | list) or len(parts) != 2:
+            raise TypeError(
+                f"train_split={self.train_split!r} does not divide the labelled rows; "
+                "pass skorch.dataset.ValidSplit or None"
+            )
+        if parts[1] is None:
+            return labelled, labelled[:0]
+        kept, held_out = (labelled[np.asarray(part.indices)] for part in parts)
+        return kept, held_out
+
+    def _check_weights(self):
+        """Raise an error if the last steps have left numbers that are not finite."""
+        for name, weight in self.averaged_.named_parameters():
+            if not torch.isfinite(weight).all():
+                raise _not_finite(f"weight {name}", len(self.history), self.lr)
 
     def _check_settings(self):
-        check_count(self.max_epochs, "max_epochs")
-        check_count(self.batch_size, "batch_size", minimum=1)
-        for name in ("steps_per_epoch", "pool_batch_size"):
-            if getattr(self, name) is not None:
-                check_count(getattr(self, name), name, minimum=1)
+        for name in ("max_epochs", "batch_size", "steps_per_epoch", "pool_batch_size"):
+            value = getattr(self, name)
+            if value is not None:
+                check_count(value, name, minimum=int(name != "max_epochs"))
+                if not isinstance(value, Integral):
+                    raise TypeError(f"{name}={value!r} is no int; pass {int(value)}")
         check_number(self.average_decay, "average_decay", high=1)
         if self.precision is not None:
             check_option(self.precision, "precision", PRECISIONS)
+        if self.perturb is not None and not callable(self.perturb):
+            raise TypeError(
+                f"perturb={self.perturb!r} is no function; pass one or None"
+            )
+        callbacks = self.callbacks if isinstance(self.callbacks, list) else []
+        for callback in callbacks:
+            callback = callback[1] if isinstance(callback, tuple) else callback
+            if getattr(callback, "load_best", False):
+                raise ValueError(
+                    f"{type(callback).__name__}(load_best=True) would bring back "
+                    "weights, but their average predicts; leave load_best=False"
+                )
 
-    def _check_same(self, shape, classes, names):
+    def _check_same(self, rows, classes, names):
         for what, new, old in (
-            ("samples of shape", shape, self.task_.shape),
+            ("samples of shape", rows.shape, self.task_.shape),
             ("classes", classes.tolist(), self.classes_.tolist()),
             ("domains", names.tolist(), self.domains_.tolist()),
+            ("device", rows.device.type, self._device().type),
         ):
             if new != old:
                 raise ValueError(
@@ -327,8 +404,11 @@ class CompositeNet(NeuralNet):
     def _go_on_with_copies(self):
         """Train copies of everything, so that the last state survives a failure."""
         names = [f"{name}_" for name in (*self._modules, *self._optimizers)]
-        names += ["history_", "objective_", "scaler_"]
+        names += ["history_", "objective_"]
         vars(self).update(copy.deepcopy({name: vars(self)[name] for name in names}))
+        # These may have been set since.
+        self.averaged_.multi_avg_fn = partial(_average, self.average_decay)
+        self.scaler_ = self._new_scaler()
 
     # What skorch asks for
 
@@ -376,14 +456,18 @@ class CompositeNet(NeuralNet):
             settings = {**settings, **group.settings, **given}
             settings.pop("param_groups", None)
             optimizer = getattr(self, prefix, None) or group.optimizer or self.optimizer
-            if "fused" in signature(optimizer).parameters and "foreach" not in given:
+            if "fused" in signature(optimizer).parameters and not (
+                {"foreach", "differentiable"} & set(given)
+            ):
                 settings.setdefault("fused", fused)
             setattr(self, f"{prefix}_", optimizer(*args, **settings))
             self.groups_[name] = prefix
-        self.scaler_ = torch.amp.GradScaler(
-            self._device().type, enabled=self.precision == "float16"
-        )
+        self.scaler_ = self._new_scaler()
         return self
+
+    def _new_scaler(self):
+        half = self.precision == "float16"
+        return torch.amp.GradScaler(self._device().type, enabled=half)
 
     def _validate_params(self):
         unused = set(self._optional) - set(self.prefixes_)
@@ -407,6 +491,7 @@ class CompositeNet(NeuralNet):
             ("epoch_timer", EpochTimer()),
             ("train_loss", PassthroughScoring("train_loss", on_train=True)),
             ("valid_loss", PassthroughScoring("valid_loss")),
+            ("valid_accuracy", PassthroughScoring("valid_accuracy", False)),
             ("print_log", PrintLog(keys_ignored=["alpha", "tables"])),
         ]
         if self.verbose:
@@ -453,20 +538,31 @@ class CompositeNet(NeuralNet):
             group, named = found
             loss = sum(named.values())
             if not torch.isfinite(loss):
-                raise _not_finite(named, len(self.history), self.lr)
+                raise _not_finite(f"loss of {group}", len(self.history), self.lr)
             self._step(group, loss, batch)
             values.update({name: value.detach() for name, value in named.items()})
             if group == "module":
                 total = loss.detach()
+        if total is None:
+            raise ValueError(
+                f"{self.objective_!r} yields no loss of group 'module', which predicts"
+            )
         self.averaged_.update_parameters(nn.ModuleDict(self._nets()))
-        numbers = torch.stack(list(values.values())).tolist()  # waits for a GPU once
+        numbers = torch.stack(list(values.values())).tolist()
         for name, number in zip(values, numbers, strict=True):
             self.history.record_batch(name, number)
-        return {"loss": total}
+        return {"loss": total, "y_pred": None}
 
     def _step(self, group, loss, batch):
+        if group not in self.groups_:
+            raise ValueError(
+                f"{self.objective_!r} yields losses of group {group!r}; its groups are "
+                f"{', '.join(self.groups_)}"
+            )
         optimizer = getattr(self, f"{self.groups_[group]}_")
-        parameters = [p for g in optimizer.param_groups for p in g["params"]]
+        parameters = [
+            p for g in optimizer.param_groups for p in g["params"] if p.requires_grad
+        ]
         optimizer.zero_grad(set_to_none=True)
         self.scaler_.scale(loss).backward(inputs=parameters)
         self.scaler_.unscale_(optimizer)
@@ -500,7 +596,10 @@ class CompositeNet(NeuralNet):
         X, y = batch
         with torch.no_grad(), self._autocast():
             logits = self.infer(X)
-            return {"loss": self.criterion_(logits, y.to(logits.device))}
+            y = y.to(logits.device)
+            accuracy = (logits.argmax(dim=1) == y).float().mean().item()
+            self.history.record_batch("valid_accuracy", accuracy)
+            return {"loss": self.criterion_(logits, y), "y_pred": logits}
 
     def infer(self, x, **fit_params):
         """Return the logits of the averaged classifier for a batch."""
@@ -595,11 +694,15 @@ class CompositeNet(NeuralNet):
 
     @property
     def tables_(self):
-        """Mean losses by domain over the last steps, at the end of the last epoch."""
+        """Mean losses by domain over the last steps of the last whole epoch.
+
+        Of a method without discriminator, misses and hits are those of a guess.
+        """
         check_is_fitted(self)
-        if not self.history or "tables" not in self.history[-1]:
+        tables = [epoch["tables"] for epoch in self.history if "tables" in epoch]
+        if not tables:
             raise AttributeError(f"method={self.method!r} has made no tables")
-        return DomainTables(counts=self.task_.counts, **self.history[-1, "tables"])
+        return DomainTables(counts=self.task_.counts, **tables[-1])
 
     def __sklearn_is_fitted__(self):
         return self.initialized_
@@ -610,8 +713,10 @@ class CompositeNet(NeuralNet):
         """Write the net to a file without code: safetensors with a JSON header.
 
         The file has the networks, their averages, the classes, the domains, the
-        history, and those parameters of the net that are plain values. It has no state
-        of the optimisers.
+        history, and those parameters of the net that are values: numbers, strings,
+        arrays, and lists, tuples or dicts of them. Others (an encoder, a class,
+        callbacks) have to be passed to :meth:`load`. The state of the optimisers is
+        not written.
 
         Parameters
         ----------
@@ -619,19 +724,37 @@ class CompositeNet(NeuralNet):
             Where to write. The file appears as a whole or not at all.
         """
         check_is_fitted(self)
-        persistence.save(path, "net", *self._state())
+        if self.method_changed_:
+            raise ValueError(
+                "the method was changed after fit; fit again before you save the net"
+            )
+        values, others = self._parameters_as_values()
+        header = {
+            "parameters": values,
+            "others": others,
+            "shape": self.task_.shape,
+            "counts": self.task_.counts,
+            "sizes": self.task_.sizes,
+            "classes": self.classes_,
+            "domains": self.domains_,
+            "n_fits": self.n_fits_,
+            "history": self.history.to_list(),
+        }
+        nets = nn.ModuleDict(self._nets()).state_dict(prefix="last.")
+        averaged = self.averaged_.state_dict(prefix="averaged.")
+        persistence.save(path, "net", {**nets, **averaged}, header)
 
     @classmethod
-    def load(cls, path, **parts):
+    def load(cls, path, **others):
         """Read a net from a file that ``save`` wrote.
 
         Parameters
         ----------
         path : str or path-like
             The file.
-        **parts
-            The parameters that were no plain values, such as
-            ``module__encoder=my_module`` or ``callbacks=[...]``.
+        **others
+            The parameters that were no values, such as ``module__encoder=my_module``
+            or ``callbacks=[...]``; also a ``device`` other than at first.
 
         Returns
         -------
@@ -639,63 +762,61 @@ class CompositeNet(NeuralNet):
             Ready to predict or, from new optimiser states, to train on.
         """
         tensors, header = persistence.load(path, "net")
-        missing = sorted(set(header["left_out"]) - set(parts))
+        missing = sorted(set(header["others"]) - set(others))
         if missing:
             raise ValueError(
                 f"{path} was saved without {', '.join(missing)}, which cannot be "
                 f"written to a file; pass load(path, {missing[0]}=..., ...)"
             )
-        return cls(**{**header["parameters"], **parts})._with_state(tensors, header)
-
-    def _state(self):
-        """Return tensors by name, and what else makes up the net as plain values."""
-        own = vars(type(self)())
-        plain, left_out = {}, []
-        for name, value in self.get_params(deep=False).items():
-            if name.startswith("_") or (name in own and _same(value, own[name])):
-                continue
-            if persistence.is_plain(value):
-                plain[name] = value
-            else:
-                left_out.append(name)
-        header = {
-            "parameters": plain,
-            "left_out": left_out,
-            "shape": list(self.task_.shape),
-            "counts": self.task_.counts.tolist(),
-            "sizes": self.task_.sizes.tolist(),
-            "classes": persistence.plain_names(self.classes_),
-            "domains": persistence.plain_names(self.domains_),
-            "history": self.history.to_list(),
-        }
-        nets = nn.ModuleDict(self._nets()).state_dict(prefix="last.")
-        averaged = self.averaged_.state_dict(prefix="averaged.")
-        return {**nets, **averaged}, header
-
-    def _with_state(self, tensors, header):
-        self.classes_ = persistence.names(header["classes"])
-        self.domains_ = persistence.names(header["domains"])
-        self.task_ = Task(
-            tuple(header["shape"]),
-            len(self.classes_),
-            np.array(header["counts"]),
-            np.array(header["sizes"]),
+        net = cls(**{**header["parameters"], **others})
+        net.classes_, net.domains_ = header["classes"], header["domains"]
+        net.n_fits_ = header["n_fits"]
+        net.task_ = Task(
+            header["shape"], len(net.classes_), header["counts"], header["sizes"]
         )
-        with _BUILDING, _forked_generators(self._resolved_device()):
-            self.initialize()
-        self.objective_.start(self._nets(), self.task_)
-        for prefix, nets in (
-            ("last.", nn.ModuleDict(self._nets())),
-            ("averaged.", self.averaged_),
-        ):
-            part = {
-                name.removeprefix(prefix): tensor
-                for name, tensor in tensors.items()
-                if name.startswith(prefix)
-            }
-            nets.load_state_dict(part)
-        self.history_ = History(header["history"])
-        return self
+        with _GENERATORS.seeded(0, net._resolved_device()):
+            net.initialize()
+        try:
+            for prefix, nets in (
+                ("last.", nn.ModuleDict(net._nets())),
+                ("averaged.", net.averaged_),
+            ):
+                names = [name for name in tensors if name.startswith(prefix)]
+                nets.load_state_dict(
+                    {n.removeprefix(prefix): tensors[n] for n in names}
+                )
+        except RuntimeError as error:
+            raise ValueError(
+                f"the weights in {path} are not those of this net; pass the parameters "
+                f"with which it was saved ({error})"
+            ) from error
+        net.objective_.start(net._nets(), net._averaged_nets(), net.task_)
+        net.history_ = History(header["history"])
+        return net
+
+    def _parameters_as_values(self):
+        """Return the parameters that are values, and the names of the others."""
+        defaults, values, others = vars(type(self)()), {}, []
+        for name, value in self.get_params(deep=False).items():
+            try:
+                persistence.to_plain(value)
+            except TypeError:
+                if value is not defaults.get(name, self):
+                    others.append(name)
+            else:
+                if not name.startswith("_"):
+                    values[name] = value
+        if isinstance(self.method, str):  # whatever the name will stand for one day
+            settings = self.objective_.get_params()
+            values |= {f"method__{name}": value for name, value in settings.items()}
+        return values, [name for name in others if not name.startswith("_")]
+
+    def load_params(self, *args, **kwargs):
+        """Raise an error: skorch would restore the last weights, not the average."""
+        raise NotImplementedError(
+            "load_params would not reach the averaged weights, which predict; use save "
+            "and CompositeNet.load"
+        )
 
     # Devices
 
@@ -735,8 +856,10 @@ class CompositeNet(NeuralNet):
         vars(self).update(own)
         if any(name != "device" for name in own):
             self.method_changed_ = True
-        with self._on_resolved_device():
-            super().set_params(**params)
+        device = self._resolved_device()
+        seed = int(check_seed(self.random_state).randint(2**31 - 1))
+        with self._on_resolved_device(), _GENERATORS.seeded(seed, device):
+            super().set_params(**params)  # may build networks anew
         return self
 
     def __setstate__(self, state):
@@ -764,16 +887,11 @@ def _is_own(name: str) -> bool:
     return name == "device" or name.split("__")[0] == "method"
 
 
-def _same(value, default) -> bool:
-    return value is default or (type(value) is type(default) and value == default)
-
-
-def _not_finite(named, epoch: int, lr: float) -> FloatingPointError:
-    name = next((k for k, v in named.items() if not torch.isfinite(v)), "in total")
+def _not_finite(what: str, epoch: int, lr: float) -> FloatingPointError:
     return FloatingPointError(
-        f"the loss {name} is no finite number in epoch {epoch}; try a lower learning "
-        f"rate than lr={lr}, inputs of a smaller scale, or precision=None. The net is "
-        "as it was before this fit"
+        f"the {what} is no finite number in epoch {epoch}; try a lower learning rate "
+        f"than lr={lr}, inputs of a smaller scale, or precision=None. The net is as it "
+        "was before this fit"
     )
 
 
@@ -785,11 +903,3 @@ def _average(decay, averaged, current, n_averaged):
         return
     weight = max(1 - decay, 9 / (float(n_averaged) + 10))
     torch._foreach_lerp_(averaged, current, weight)
-
-
-@contextmanager
-def _forked_generators(device: torch.device):
-    """Leave torch's global generators as they were."""
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        yield

@@ -6,21 +6,24 @@ then moved there, so it is there as a whole or not at all.
 """
 
 import json
+import math
 import os
-import tempfile
+import uuid
 from pathlib import Path
 
 import numpy as np
+import safetensors.torch
 import torch
-from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
 from ._version import __version__
 
-__all__ = ["is_plain", "load", "names", "plain_names", "save"]
+__all__ = ["from_plain", "load", "save", "to_plain"]
 
 FORMAT = 1
+
+# The header is a tensor of bytes: safetensors' own has a limit.
+_HEADER = "mdal_header"
 
 
 def save(path, kind: str, tensors: dict[str, torch.Tensor], header: dict) -> None:
@@ -35,8 +38,7 @@ def save(path, kind: str, tensors: dict[str, torch.Tensor], header: dict) -> Non
     tensors : dict of str to Tensor
         The arrays.
     header : dict
-        Plain values: None, booleans, finite numbers, strings, and lists and dicts of
-        them.
+        Everything else: what :func:`to_plain` takes.
 
     Examples
     --------
@@ -44,30 +46,29 @@ def save(path, kind: str, tensors: dict[str, torch.Tensor], header: dict) -> Non
     >>> from mdal.persistence import load, save
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "state.safetensors")
-    ...     save(path, "example", {"a": torch.ones(2)}, {"names": ["x", "y"]})
+    ...     save(path, "example", {"a": torch.ones(2)}, {"names": ("x", "y")})
     ...     load(path, "example")
-    ({'a': tensor([1., 1.])}, {'names': ['x', 'y']})
+    ({'a': tensor([1., 1.])}, {'names': ('x', 'y')})
     """
     path = Path(path)
-    text = json.dumps(
-        {"format": FORMAT, "kind": kind, "mdal": __version__, "header": header},
-        allow_nan=False,
-    )
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent}; make it first")
+    text = json.dumps(to_plain(header), allow_nan=False)
     # Each tensor in memory of its own, as the format wants it.
     tensors = {
         name: tensor.detach().cpu().contiguous().clone()
         for name, tensor in tensors.items()
     }
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
+    tensors[_HEADER] = torch.tensor(bytearray(text.encode()), dtype=torch.uint8)
+    metadata = {"format": str(FORMAT), "kind": kind, "mdal": __version__}
+    temporary = path.parent / f".{path.name}.{uuid.uuid4().hex}"
     try:
-        save_file(tensors, temporary, metadata={"mdal": text})
-        with open(temporary, "rb") as file:
+        with open(temporary, "wb") as file:
+            file.write(safetensors.torch.save(tensors, metadata))
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def load(path, kind: str) -> tuple[dict[str, torch.Tensor], dict]:
@@ -85,116 +86,117 @@ def load(path, kind: str) -> tuple[dict[str, torch.Tensor], dict]:
     tensors : dict of str to Tensor
         On the CPU.
     header : dict
-        The plain values.
+        Everything else.
 
     Examples
     --------
     See :func:`save`.
 
     >>> from mdal.persistence import load
-    >>> load("README.md", "net")
+    >>> load("no/such/file", "net")
     Traceback (most recent call last):
     ...
-    ValueError: README.md is not a file of this library; pass one that save wrote
+    FileNotFoundError: no/such/file does not exist; pass a file that save wrote
     """
     if not Path(path).is_file():
         raise FileNotFoundError(f"{path} does not exist; pass a file that save wrote")
     try:
         with safe_open(path, framework="pt") as file:
-            text = (file.metadata() or {}).get("mdal")
+            metadata = file.metadata()
+            written, found = int(metadata["format"]), metadata["kind"]
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        found = json.loads(text)
-        written, file_kind, header = found["format"], found["kind"], found["header"]
+        text = bytes(tensors.pop(_HEADER).tolist())
     except (SafetensorError, TypeError, KeyError, ValueError) as error:
         raise ValueError(
             f"{path} is not a file of this library; pass one that save wrote"
         ) from error
     if written > FORMAT:
         raise ValueError(
-            f"{path} has format {written}, written by mdal {found.get('mdal')}; this "
-            f"is mdal {__version__}, which reads formats up to {FORMAT}: upgrade it"
+            f"{path} has format {written}, written by mdal {metadata.get('mdal')}; "
+            f"mdal {__version__} reads formats up to {FORMAT}: upgrade it"
         )
-    if file_kind != kind:
-        raise ValueError(f"{path} holds a {file_kind!r}; pass a file with a {kind!r}")
-    return tensors, header
+    if found != kind:
+        raise ValueError(f"{path} holds a {found!r}; pass a file with a {kind!r}")
+    return tensors, from_plain(json.loads(text))
 
 
-def is_plain(value) -> bool:
-    """Tell whether a value survives JSON: what is read back is what was written.
+def to_plain(value):
+    """Return a value as JSON can hold it, so that :func:`from_plain` gives it back.
 
     Parameters
     ----------
     value : object
-        Any value.
+        None, a boolean, a number, a string, an array of them, or a list, tuple or
+        dict (with strings as keys) of such values. NumPy's numbers become Python's.
 
     Returns
     -------
-    bool
-
-    Examples
-    --------
-    >>> from mdal.persistence import is_plain
-    >>> is_plain({"width": 64, "betas": [0.9, 0.99]}), is_plain((1, 2)), is_plain(print)
-    (True, False, False)
-    """
-    try:
-        back = json.loads(json.dumps(value, allow_nan=False))
-    except (TypeError, ValueError):
-        return False
-    return type(back) is type(value) and back == value
-
-
-def plain_names(names: NDArray) -> dict:
-    """Return an array of names (numbers, strings, tuples of them) as plain values.
-
-    Parameters
-    ----------
-    names : ndarray of shape (n,)
-        Of classes or domains.
-
-    Returns
-    -------
-    dict
-        For :func:`names`.
+    object
+        Of lists, dicts, strings, finite numbers, booleans and None.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from mdal.persistence import plain_names
-    >>> plain_names(np.array(["a", "b"]))
-    {'dtype': '<U1', 'values': ['a', 'b']}
+    >>> from mdal.persistence import to_plain
+    >>> to_plain({"betas": (0.9, 0.99), "width": np.int64(64)})
+    {'betas': {'$tuple': [0.9, 0.99]}, 'width': 64}
+    >>> to_plain(np.array(["a", "b"]))
+    {'$array': ['a', 'b'], 'dtype': '<U1', 'shape': [2]}
     """
-    values = names.tolist()
-    for value in values:
-        if not is_plain(list(value) if isinstance(value, tuple) else value):
-            raise TypeError(
-                f"the name {value!r} of type {type(value).__name__} cannot be saved; "
-                "use numbers, strings or tuples of them as names"
-            )
-    return {"dtype": names.dtype.str, "values": values}
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"$float": str(value)}
+    if isinstance(value, np.ndarray):
+        return {
+            "$array": to_plain(value.ravel().tolist()),
+            "dtype": value.dtype.str,
+            "shape": list(value.shape),
+        }
+    if type(value) is tuple:
+        return {"$tuple": to_plain(list(value))}
+    if isinstance(value, list):
+        return [to_plain(part) for part in value]
+    if isinstance(value, dict) and all(
+        isinstance(key, str) and not key.startswith("$") for key in value
+    ):
+        return {key: to_plain(part) for key, part in value.items()}
+    raise TypeError(
+        f"{value!r} of type {type(value).__name__} cannot be written to a file; use "
+        "numbers, strings, arrays, and lists, tuples or dicts of them"
+    )
 
 
-def names(plain: dict) -> NDArray:
-    """Return the array of names that :func:`plain_names` was given.
+def from_plain(value):
+    """Return the value that :func:`to_plain` was given.
 
     Parameters
     ----------
-    plain : dict
-        From :func:`plain_names`.
+    value : object
+        From :func:`to_plain`.
 
     Returns
     -------
-    ndarray of shape (n,)
+    object
 
     Examples
     --------
-    >>> from mdal.persistence import names
-    >>> names({"dtype": "<U1", "values": ["a", "b"]})
-    array(['a', 'b'], dtype='<U1')
+    >>> from mdal.persistence import from_plain
+    >>> from_plain({"$tuple": [1, 2]})
+    (1, 2)
     """
-    values = plain["values"]
-    if np.dtype(plain["dtype"]) != object:
-        return np.array(values, dtype=plain["dtype"])
-    array = np.empty(len(values), dtype=object)
-    array[:] = [tuple(v) if isinstance(v, list) else v for v in values]
-    return array
+    if isinstance(value, list):
+        return [from_plain(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    if "$float" in value:
+        return float(value["$float"])
+    if "$tuple" in value:
+        return tuple(from_plain(value["$tuple"]))
+    if "$array" in value:
+        array = np.empty(len(value["$array"]), dtype=value["dtype"])
+        array[:] = from_plain(value["$array"])
+        return array.reshape(value["shape"])
+    return {key: from_plain(part) for key, part in value.items()}

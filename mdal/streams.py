@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils import check_array
 from torch import Tensor
 from torch.utils.data import Dataset, default_collate
@@ -52,15 +53,8 @@ class Rows:
         self.in_memory = not _is_streamed(X)
         self._source = _as_tensor(X).to(self.device) if self.in_memory else X
         if len(self) == 0:
-            raise ValueError(
-                "X has 0 samples (Found array with 0 sample(s)), while a minimum of 1 "
-                "is required; pass at least one"
-            )
-        self.shape = (
-            tuple(self._source.shape[1:])
-            if self.in_memory
-            else tuple(self[[0]].shape[1:])
-        )
+            raise ValueError("X has 0 samples; pass at least one (0 sample(s) found)")
+        self.shape = tuple(self[[0]].shape[1:])
 
     def __len__(self) -> int:
         return len(self._source)
@@ -71,26 +65,25 @@ class Rows:
             return _as_float(self._source[torch.as_tensor(rows, device=self.device)])
         rows = np.asarray(rows)
         if isinstance(self._source, Dataset):
-            items = [self._source[int(row)] for row in rows]
-            batch = default_collate([x[0] if type(x) is tuple else x for x in items])
+            batch = default_collate([_sample(self._source[int(row)]) for row in rows])
         elif isinstance(self._source, np.ndarray):
-            batch = torch.as_tensor(np.array(self._source[rows]))
+            batch = np.array(self._source[rows])
         else:
             parts = [np.asarray(self._source[row : row + 1]) for row in rows]
-            batch = torch.as_tensor(np.concatenate(parts))
-        return _as_float(batch).to(self.device)
+            batch = np.concatenate(parts)
+        return _checked(torch.as_tensor(batch)).to(self.device)
 
     def blocks(self, size: int) -> Iterator[Tensor]:
         """Yield all samples in order, `size` at a time."""
         for start in range(0, len(self), size):
             stop = min(start + size, len(self))
-            if self.in_memory:
-                yield _as_float(self._source[start:stop])
+            if self.in_memory:  # a copy, which a network may overwrite
+                yield _as_float(self._source[start:stop]).clone()
             elif isinstance(self._source, Dataset):
                 yield self[np.arange(start, stop)]
             else:
                 block = torch.as_tensor(np.array(self._source[start:stop]))
-                yield _as_float(block).to(self.device)
+                yield _checked(block).to(self.device)
 
 
 def draws(rows: NDArray, size: int, generator: torch.Generator) -> Iterator[Tensor]:
@@ -187,7 +180,10 @@ class Batches:
         self.y = torch.as_tensor(y).to(rows.device)
         self.domains = torch.as_tensor(domains).to(rows.device)
         self.n_steps, self.n_all_steps, self.step = n_steps, n_steps * n_epochs, 0
-        self.perturb, self.generator = perturb, generator
+        self.perturb = perturb
+        # For objectives, on the device: one that is on the CPU is of no use to a GPU.
+        self.generator = torch.Generator(rows.device)
+        self.generator.manual_seed(generator.initial_seed() + 1)
         self.labelled = draws(labelled, batch_size, generator)
         self.pool = (
             draws(np.arange(len(rows)), pool_batch_size, generator)
@@ -221,16 +217,28 @@ class Batches:
 
 
 def _is_streamed(X) -> bool:
-    if isinstance(X, np.memmap | Dataset):
+    if isinstance(X, np.memmap):
         return True
-    arrays = (np.ndarray, Tensor, list, tuple)
-    return (
-        not isinstance(X, arrays)
-        and not hasattr(X, "iloc")
-        and not hasattr(X, "__array_interface__")
-        and hasattr(X, "__len__")
-        and hasattr(X, "__getitem__")
-    )
+    if isinstance(X, np.ndarray | Tensor | list | tuple) or issparse(X):
+        return False
+    if isinstance(X, dict | str | bytes) or not hasattr(X, "__len__"):
+        raise TypeError(
+            f"X is of type {type(X).__name__}; pass an array, a data frame, a tensor, "
+            "a torch Dataset, or an object with a length and slices"
+        )
+    return not hasattr(X, "iloc")  # a data frame is in memory
+
+
+def _sample(item) -> Tensor:
+    """Return the sample in an item of a dataset."""
+    if isinstance(item, tuple | list):
+        item = item[0]
+    if isinstance(item, dict):
+        raise TypeError(
+            f"an item of X is a dict with {sorted(item)}; pass a Dataset whose items "
+            "are samples, or tuples that begin with one"
+        )
+    return torch.as_tensor(item)
 
 
 def _as_tensor(X) -> Tensor:
@@ -240,19 +248,33 @@ def _as_tensor(X) -> Tensor:
         X = check_array(
             X,
             allow_nd=True,
+            ensure_2d=False,
             ensure_all_finite=False,
-            copy=False,
             dtype=X.dtype if kept else np.float32,
         )
-        X = torch.from_numpy(X if X.flags.writeable else X.copy())
-    elif X.is_complex():
+        if not X.flags.writeable or min(X.strides, default=0) < 0:
+            X = X.copy()  # torch takes neither
+        X = torch.from_numpy(X)
+    X = X.detach()
+    if X.layout != torch.strided:
+        raise TypeError("X is a sparse tensor; pass X.to_dense()")
+    if X.dtype == torch.uint8:
+        return _checked(X, keep_bytes=True)
+    return _checked(X)
+
+
+def _checked(X: Tensor, keep_bytes: bool = False) -> Tensor:
+    """Return samples as finite numbers."""
+    if X.is_complex():
         raise ValueError("Complex data not supported: X is complex; pass real numbers")
     if X.ndim < 2:
         raise ValueError(
             f"X has shape {tuple(X.shape)}; pass samples along the first of at least "
             "two dimensions. Reshape your data, with X[:, None] for a single feature"
         )
-    X = X.detach() if X.dtype == torch.uint8 else X.detach().float()
+    if keep_bytes:
+        return X
+    X = _as_float(X)
     if not torch.isfinite(X).all():
         raise ValueError("X contains NaN or infinity; replace it by a number")
     return X

@@ -64,7 +64,7 @@ def test_a_whole_step_stays_on_its_device(
         settings["alpha"] = "identity"
     objective = get_objective(method, **settings)
     nets = {name: net.to("meta") for name, net in built(objective).items()}
-    objective.start(nets, TASK)
+    objective.start(nets, nets, TASK)
     groups = objective.groups(nets)
     seen = set()
     for name, named in objective.losses(nets, batch_on("meta"), nets):
@@ -80,7 +80,7 @@ def test_a_whole_step_stays_on_its_device(
 def test_a_tensor_on_another_device_would_be_noticed(tables_stay_behind):
     objective = CAL(alpha_from=0.0)
     nets = {name: net.to("meta") for name, net in built(objective).items()}
-    objective.start(nets, TASK)
+    objective.start(nets, nets, TASK)
     objective.beta_ = torch.ones(N)
     objective.gamma_ = torch.ones(N)
     with pytest.raises(RuntimeError, match="devic"):

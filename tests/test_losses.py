@@ -45,7 +45,7 @@ class Situation:
         return torch.tanh(x @ self.encoder)
 
     def discriminate(self, z, i):
-        """Probability that z comes from original domain i."""
+        """Logit that z comes from original domain i."""
         index = functional.one_hot(i, self.n_domains).to(z.dtype)
         return (torch.cat([z, index], dim=-1) @ self.f).squeeze(-1)
 
@@ -149,12 +149,16 @@ def test_terms_and_gradients_are_those_of_the_papers_sums(term, seed, n_domains)
         torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
-def test_the_share_that_counts_is_that_of_the_column():
-    """A division by the row's beta, as in the published code, would be noticed."""
-    situation = Situation(0)
-    wrong = situation.alpha / (N * situation.beta[:, None])
-    value = (wrong.T[situation.domains] * situation.class_losses()[:, 1:]).sum(1).mean()
-    assert abs(value / situation.slow_v_lambda() - 1) > 0.05
+def test_the_share_that_counts_is_that_of_the_column(monkeypatch):
+    """The row's beta, which the published code divides by, fails the test above."""
+
+    def wrong(values, domains, alpha, beta):
+        weights = alpha / (len(alpha) * beta[:, None])
+        return (weights.T[domains] * values).sum(dim=1).mean()
+
+    monkeypatch.setattr(losses, "v_lambda", wrong)
+    with pytest.raises(AssertionError):
+        test_terms_and_gradients_are_those_of_the_papers_sums("v_lambda", 0, N)
 
 
 @given(seed=st.integers(0, 1000))
@@ -280,3 +284,17 @@ def test_losses_stay_on_the_device_of_their_inputs():
         values, domains, values, domains, pairs, alpha, shares, shares
     )
     assert total.device.type == "meta"
+
+
+@pytest.mark.parametrize("kind", ["zero_one", "probability", "cross_entropy"])
+def test_half_precision_is_left_before_sums_are_taken(kind):
+    logits = torch.zeros(900, dtype=torch.bfloat16)
+    values = losses.pair_losses(logits, True, kind)
+    heads = losses.class_losses(
+        logits.view(-1, 1, 1).repeat(1, 2, 3), torch.zeros(900).long(), kind
+    )
+    codes = torch.zeros(900, dtype=torch.long)
+    sums = table_sums(
+        values, codes, values, codes, Pairs(codes, codes, values * 0 + 1), heads, 1
+    )
+    assert sums.originals.item() == sums.labelled[0, 0].item() == 900

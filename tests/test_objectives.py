@@ -22,7 +22,7 @@ from mdal.similarity import alpha_step
 
 N, N_CLASSES, N_INPUTS = 3, 3, 4
 COUNTS, SIZES = np.array([2, 7, 3]), np.array([9, 5, 16])
-LR = {"module": 0.1, "discriminator": 0.2, "alpha": 0.3}
+LR = {"module": 0.1, "discriminator": 0.01, "alpha": 0.3}
 
 
 def all_data(seed=0):
@@ -54,8 +54,19 @@ def built(objective, seed=0, n_domains=N, counts=COUNTS, sizes=SIZES):
         for name, buffer in net.named_buffers():
             if "running" in name:
                 buffer.add_(torch.linspace(0, 0.2, len(buffer)))
-    objective.start(nets, task)
+    if "discriminator" in nets:
+        _make_decided(nets)
+    objective.start(nets, nets, task)
     return nets
+
+
+@torch.no_grad()
+def _make_decided(nets):
+    """Let f take some samples for original and some not, in every domain."""
+    f, z = nets["discriminator"], nets["module"].embed(all_data().X)
+    for layer in (f.layers[0], f.layers[-1]):
+        layer.weight *= 20
+    f.layers[-1].bias -= f(z, torch.zeros(len(z), dtype=torch.long)).median()
 
 
 def play(objective, nets, batch):
@@ -133,10 +144,18 @@ def slow_step(nets, group, loss):
                 parameter -= LR[group] * gradient
 
 
+@pytest.mark.parametrize("batch_norm", ["together", "separate"])
 @pytest.mark.parametrize("two_updates", [False, True])
 @pytest.mark.parametrize("lambda_d", [1.0, 0.4])
-def test_a_step_is_that_of_algorithm_1(lambda_d, two_updates):
-    objective = CAL(lambda_d, two_updates=two_updates, table_decay=0.0)
+def test_a_step_is_that_of_algorithm_1(lambda_d, two_updates, batch_norm):
+    objective = CAL(
+        lambda_d,
+        two_updates=two_updates,
+        table_decay=0.0,
+        alpha_from=0.0,
+        fade_from=1.0,
+        batch_norm=batch_norm,
+    )
     nets, batch = built(objective), all_data()
     order = play(objective, nets, batch)
     extra = ["discriminator"] if two_updates else []
@@ -148,6 +167,8 @@ def test_a_step_is_that_of_algorithm_1(lambda_d, two_updates):
     _, v_d = slow_value(theirs, batch, alpha, lambda_d, fixed_z=True)
     slow_step(theirs, "discriminator", v_d)
     gradient = slow_alpha_gradient(theirs, batch, lambda_d)
+    hits = gradient - slow_alpha_gradient(theirs, batch, 0.0)
+    assert np.ptp(hits, axis=1).min() > 0  # or lambda_d would not matter to alpha
     alpha = alpha * np.exp(-LR["alpha"] * N * gradient)
     alpha /= alpha.sum(axis=1, keepdims=True)
     if two_updates:
@@ -173,7 +194,7 @@ def test_sampled_pairs_play_the_same_game_on_average():
     parameters = list(nets["discriminator"].parameters())
     wanted = torch.autograd.grad(named["v_d"], parameters)
     sampled = CAL(max_pairs=20_000)
-    sampled.start(nets, Task((N_INPUTS,), N_CLASSES, COUNTS, SIZES))
+    sampled.start(nets, nets, Task((N_INPUTS,), N_CLASSES, COUNTS, SIZES))
     sampled.max_pairs = 35  # of 36
     draws = []
     for _ in range(400):
@@ -183,6 +204,72 @@ def test_sampled_pairs_play_the_same_game_on_average():
     draws = torch.stack(draws)
     error = draws.mean(0) - torch.cat([g.flatten() for g in wanted])
     assert (error.abs() <= 5 * draws.std(0) / 20 + 1e-12).all()
+
+
+def test_the_shares_are_those_of_all_data_not_of_the_batch():
+    """The mean of the losses over batches of one row each is that on all data."""
+    objective = CAL(learn_alpha=False, fade_from=1.0)
+    nets, batch = built(objective), all_data()
+
+    def losses(batch):
+        return {
+            name: value.item()
+            for _, named in objective.losses(nets, batch, nets)
+            for name, value in named.items()
+        }
+
+    whole = losses(batch)
+    labelled = [
+        losses(batch._replace(X=x[None], y=y[None], domains=d[None]))
+        for x, y, d in zip(batch.X, batch.y, batch.domains, strict=True)
+    ]
+    for name in ("v_h", "v_lambda", "v_d"):
+        assert np.mean([part[name] for part in labelled]) == pytest.approx(whole[name])
+    pool = [
+        losses(batch._replace(pool_X=x[None], pool_domains=d[None]))
+        for x, d in zip(batch.pool_X, batch.pool_domains, strict=True)
+    ]
+    assert np.mean([part["v_d"] for part in pool]) == pytest.approx(whole["v_d"])
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"lambda_d": 0.2},
+        {"alpha_loss": "cross_entropy"},
+        {"alpha_loss": "probability"},
+        {"complexity": "row"},
+        {"table_decay": 0.0},
+        {"alpha_from": 0.9},
+    ],
+)
+def test_what_alpha_looks_at_makes_a_difference(changed):
+    batch, alphas = all_data(), []
+    for settings in ({}, changed):
+        objective = CAL(**{"alpha_from": 0.0, **settings})
+        nets = built(objective)
+        for seed in (0, 1):
+            play(objective, nets, all_data(seed)._replace(progress=batch.progress))
+        alphas.append(nets["surrogates"]())
+    assert np.abs(np.subtract(*alphas)).max() > 1e-4
+
+
+def test_batches_are_normalised_together_or_apart():
+    batch = all_data()
+    features = {}
+    for how in ("together", "separate"):
+        objective = CAL(batch_norm=how)
+        nets = built(objective)
+        nets["module"].train()
+        features[how] = objective._features(nets["module"], batch)
+        if how == "together":
+            both = nets["module"].embed(torch.cat([batch.X, batch.pool_X]))
+            expected = both.split([len(batch.X), len(batch.pool_X)])
+        else:
+            expected = nets["module"].embed(batch.X), nets["module"].embed(batch.pool_X)
+        for ours, theirs in zip(features[how], expected, strict=True):
+            torch.testing.assert_close(ours, theirs)
+    assert (features["together"][0] - features["separate"][0]).abs().max() > 0.01
 
 
 def module_gradient(objective):
@@ -277,10 +364,11 @@ def test_a_domain_without_labels_gets_no_weight():
     assert nets["surrogates"]()[:, 1].tolist() == [0, 0, 0]
 
 
-def test_alpha_starts_anew_when_a_domain_gets_its_first_label():
-    objective = CAL()
+@pytest.mark.parametrize("learn_alpha", [True, False])
+def test_alpha_starts_anew_when_a_domain_gets_its_first_label(learn_alpha):
+    objective = CAL(learn_alpha=learn_alpha)
     nets = built(objective, counts=np.array([5, 0, 7]))
-    objective.start(nets, Task((N_INPUTS,), N_CLASSES, COUNTS, SIZES))
+    objective.start(nets, nets, Task((N_INPUTS,), N_CLASSES, COUNTS, SIZES))
     np.testing.assert_allclose(nets["surrogates"](), np.full((N, N), 1 / N))
 
 
@@ -424,8 +512,8 @@ class Consistency(Objective):
     def groups(self, nets):
         return self.base.groups(nets)
 
-    def start(self, nets, task):
-        self.base.start(nets, task)
+    def start(self, nets, averaged, task):
+        self.base.start(nets, averaged, task)
 
     def losses(self, nets, batch, averaged):
         with torch.no_grad():

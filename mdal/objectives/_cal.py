@@ -77,7 +77,7 @@ class CAL(Objective):
         of :math:`\frac{1}{2} d_{H \Delta H}` is :math:`1 - 2 V_d`, so the bound
         itself corresponds to 2; the paper's objective has 1.
     fade_from : float, default=0.0
-        Part of the training after which the encoder's weight of :math:`V_d` falls
+        Part of each fit after which the encoder's weight of :math:`V_d` falls
         linearly, to reach 0 at the end; 1 is never, as in the paper. With few labels,
         a discriminator that has come to know them by heart goes on pushing features
         about, which costs accuracy; fading ends that.
@@ -91,7 +91,7 @@ class CAL(Objective):
     alpha : array-like of shape (n_domains, n_domains), "identity" or None, default=None
         Where alpha starts, or stays; None is uniform over the labelled domains.
     alpha_from : float, default=0.1
-        Part of the training after which alpha begins to move. As long as the
+        Part of each fit after which alpha begins to move. As long as the
         classifiers know nothing, what they err on says nothing of the domains; but a
         domain that loses its weight for that is no longer trained on, goes on being
         erred on, and never comes back.
@@ -215,17 +215,19 @@ class CAL(Objective):
             )
         return groups
 
-    def start(self, nets, task):
-        """Take the shares of the domains, and start alpha anew where they changed."""
+    def start(self, nets, averaged, task):
+        """Take the shares of the domains; start alpha anew if others are labelled."""
         alpha = nets["surrogates"].alpha
         self.counts_ = task.counts
         counts, sizes = alpha.new_tensor(task.counts), alpha.new_tensor(task.sizes)
         self.beta_, self.gamma_ = counts / counts.sum(), sizes / sizes.sum()
         self.running_ = None
-        used = nets["surrogates"]().sum(axis=0) > 0
-        if (used != (task.counts > 0)).any() and self.learn_alpha:
-            with torch.no_grad():
-                alpha.copy_(torch.as_tensor(resolve_alpha(self.alpha, task.counts)))
+        begin = torch.as_tensor(resolve_alpha(self.alpha, task.counts))
+        for surrogates in (nets["surrogates"], averaged["surrogates"]):
+            used = surrogates().sum(axis=0) > 0
+            if not self.learn_alpha or (used != (task.counts > 0)).any():
+                with torch.no_grad():
+                    surrogates.alpha.copy_(begin)
 
     def losses(self, nets, batch, averaged):
         """Yield the losses of f, of alpha, and of encoder and classifiers."""

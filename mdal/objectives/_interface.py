@@ -56,7 +56,7 @@ class Batch(NamedTuple):
     progress : float
         Part of the training that is over, from 0 to 1.
     generator : torch.Generator or None
-        For an objective that draws at random.
+        For an objective that draws at random, on the device of the samples.
     """
 
     X: Tensor
@@ -149,8 +149,11 @@ class Objective(BaseEstimator):
         """
         return {name: Group(list(net.named_parameters())) for name, net in nets.items()}
 
-    def start(self, nets: Nets, task: Task) -> None:
-        """Prepare what ``losses`` needs beside the networks, at the start of a fit."""
+    def start(self, nets: Nets, averaged: Nets, task: Task) -> None:
+        """Prepare what ``losses`` needs beside the networks, at the start of a fit.
+
+        With a warm start the networks come from an earlier fit.
+        """
 
     def losses(
         self, nets: Nets, batch: Batch, averaged: Nets
