@@ -41,6 +41,13 @@ class Pairs(NamedTuple):
     weights : Tensor of shape (n_pairs,)
         How many pairs of the batch each stands for: sums over the pairs with these
         weights are, or estimate, sums over all.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from mdal.losses import all_pairs
+    >>> all_pairs(n_samples=2, n_domains=2, like=torch.zeros(1)).domains
+    tensor([0, 1, 0, 1])
     """
 
     rows: Tensor
@@ -49,7 +56,7 @@ class Pairs(NamedTuple):
 
 
 class TableSums(NamedTuple):
-    """Sums and numbers of losses by domain, which make up a DomainTables.
+    """Sums and numbers of losses by domain, of which the means make DomainTables.
 
     Attributes
     ----------
@@ -60,6 +67,14 @@ class TableSums(NamedTuple):
         their number.
     errors, labelled : Tensor of shape (n_heads, n_domains)
         Losses of each head on each labelled domain, and their number.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from mdal.losses import TableSums
+    >>> sums, numbers = torch.tensor([[3.0]]), torch.tensor([[4.0]])
+    >>> TableSums(sums[0], numbers[0], sums, numbers, sums, numbers).means()[0]
+    tensor([0.7500])
     """
 
     misses: Tensor

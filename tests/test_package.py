@@ -20,7 +20,15 @@ ROOT = Path(__file__).parent.parent
 LAYERS = {
     0: ["_version", "_validation"],
     1: ["_base", "_crossfit", "tables", "budget", "divergence", "bounds", "similarity"],
-    2: ["modules", "losses", "objectives", "streams", "persistence", "net"],
+    2: [
+        "_generators",
+        "modules",
+        "losses",
+        "objectives",
+        "streams",
+        "persistence",
+        "net",
+    ],
     4: ["__init__", "__main__"],
 }
 ORDER = [module for layer in LAYERS.values() for module in layer]

@@ -10,9 +10,9 @@ from .._validation import check_option
 from ._cal import CAL, MultiplicativeWeights
 from ._interface import Batch, Group, Objective, Task
 
-__all__ = [
-    "CAL",
+__all__ = [  # noqa: RUF022 (in plain order, like every other)
     "Batch",
+    "CAL",
     "Group",
     "MultiplicativeWeights",
     "Objective",

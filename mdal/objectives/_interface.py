@@ -28,6 +28,13 @@ class Task:
         Labelled samples in each domain.
     sizes : ndarray of shape (n_domains,)
         All samples of each domain: its part of the pool.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mdal.objectives import Task
+    >>> Task((28, 28), 10, np.array([5, 7]), np.array([100, 80])).n_domains
+    2
     """
 
     shape: tuple[int, ...]
@@ -57,6 +64,14 @@ class Batch(NamedTuple):
         Part of the training that is over, from 0 to 1.
     generator : torch.Generator or None
         For an objective that draws at random, on the device of the samples.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from mdal.objectives import Batch
+    >>> batch = Batch(torch.ones(2, 3), torch.tensor([0, 1]), torch.tensor([0, 0]))
+    >>> batch.progress
+    0.0
     """
 
     X: Tensor
@@ -80,6 +95,14 @@ class Group(NamedTuple):
         The optimiser; None takes the net's.
     settings : dict, default={}
         Settings of the optimiser that differ from the net's.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from mdal.objectives import Group
+    >>> layer = torch.nn.Linear(2, 2)
+    >>> Group(list(layer.named_parameters()), settings={"lr": 0.1}).settings
+    {'lr': 0.1}
     """
 
     parameters: list[tuple[str, nn.Parameter]]

@@ -1,11 +1,8 @@
-"""The skorch net that trains a method on partly labelled data of several domains."""
+"""The net that people use: fitting, predicting, saving."""
 
 import copy
-import math
-import threading
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
-from inspect import signature
 from numbers import Integral
 from typing import NamedTuple
 
@@ -14,15 +11,12 @@ import torch
 from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
-from skorch import NeuralNet
-from skorch.callbacks import EpochTimer, PassthroughScoring, PrintLog, ProgressBar
 from skorch.history import History
 from torch import nn
-from torch.optim.swa_utils import AveragedModel
 from torch.utils.data import TensorDataset
 
-from . import persistence
-from ._validation import (
+from .. import _generators, persistence
+from .._validation import (
     check_count,
     check_domains,
     check_labels,
@@ -30,57 +24,10 @@ from ._validation import (
     check_option,
     check_seed,
 )
-from .objectives import Task, get_objective
-from .streams import Batches, Rows
-from .tables import DomainTables
-
-__all__ = ["CompositeNet", "Observation"]
-
-PRECISIONS = {"bfloat16": torch.bfloat16, "float16": torch.float16}
-
-
-class _GlobalGenerators:
-    """Keeps torch's global generators as they were, also with nets in threads.
-
-    Networks are initialised by, and dropout draws from, torch's global generators.
-    Inside ``kept`` they may be moved: when the last thread has left they are as they
-    were before the first came. ``seeded`` lets no other thread in between. What is
-    drawn outside of it, by dropout, depends on the seed alone only as long as there
-    is one thread.
-    """
-
-    def __init__(self):
-        self._lock, self._depth, self._fork = threading.RLock(), 0, None
-
-    @contextmanager
-    def kept(self, device: torch.device):
-        """Bring the generators back at the end."""
-        with self._lock:
-            if self._depth == 0:
-                devices = [device] if device.type == "cuda" else []
-                self._fork = torch.random.fork_rng(devices=devices)
-                self._fork.__enter__()
-            self._depth += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._depth -= 1
-                if self._depth == 0:
-                    self._fork.__exit__(None, None, None)
-
-    @contextmanager
-    def seeded(self, seed: int, device: torch.device):
-        """Start them from a seed, and let no other thread in."""
-        with self._lock, self.kept(device):
-            torch.default_generator.manual_seed(seed)
-            if device.type == "cuda":
-                with torch.cuda.device(device):
-                    torch.cuda.manual_seed(seed)
-            yield
-
-
-_GENERATORS = _GlobalGenerators()
+from ..objectives import Task
+from ..streams import Rows
+from ..tables import DomainTables
+from ._loop import PRECISIONS, Data, ObjectiveNet, average, not_finite
 
 
 class Observation(NamedTuple):
@@ -114,7 +61,7 @@ class Observation(NamedTuple):
     outlier: NDArray | None = None
 
 
-class CompositeNet(NeuralNet):
+class CompositeNet(ObjectiveNet):
     r"""A deep net for several domains, trained with Composite Active Learning.
 
     .. math:: \min_{h, e, h_i} \min_\alpha \max_f \; V_h - \lambda_d V_d + V_\lambda
@@ -201,17 +148,6 @@ class CompositeNet(NeuralNet):
     >>> net.alpha_.shape
     (2, 2)
     """
-
-    prefixes_ = [*NeuralNet.prefixes_, "method"]  # noqa: RUF012 (skorch copies it)
-
-    # Parameters of these are accepted by methods that do not have them, so that a
-    # search can go over methods.
-    _optional = (
-        "discriminator",
-        "surrogates",
-        "optimizer_discriminator",
-        "optimizer_alpha",
-    )
 
     def __init__(
         self,
@@ -311,21 +247,21 @@ class CompositeNet(NeuralNet):
         n_before = self.n_fits_ if go_on else 0  # fits that this one goes on from
         rng = check_seed(self.random_state)
         seeds = rng.randint(2**31 - 1, size=(n_before + 1, 3))[-1].tolist()
-        with self._restored_on_failure(), _GENERATORS.kept(rows.device):
+        with self._restored_on_failure(), _generators.kept(rows.device):
             self.task_, self.classes_, self.domains_ = task, classes, names
             if go_on:
                 self._go_on_with_copies()
             else:
                 self.history_ = None  # a new one, so that the last one can be kept
-                with _GENERATORS.seeded(seeds[0], rows.device):
+                with _generators.seeded(seeds[0], rows.device):
                     self.initialize()
             self.n_fits_ = n_before + 1
             self.objective_.start(self._nets(), self._averaged_nets(), task)
-            with _GENERATORS.seeded(seeds[1], rows.device):
+            with _generators.seeded(seeds[1], rows.device):
                 pass  # for dropout
             generator = torch.Generator().manual_seed(seeds[2])
             super().partial_fit(
-                _Data(rows, labels, codes, labelled, held_out, generator)
+                Data(rows, labels, codes, labelled, held_out, generator)
             )
             self._check_weights()
         return self
@@ -352,7 +288,7 @@ class CompositeNet(NeuralNet):
         """Raise an error if the last steps have left numbers that are not finite."""
         for name, weight in self.averaged_.named_parameters():
             if not torch.isfinite(weight).all():
-                raise _not_finite(f"weight {name}", len(self.history), self.lr)
+                raise not_finite(f"weight {name}", len(self.history), self.lr)
 
     def _check_settings(self):
         for name in ("max_epochs", "batch_size", "steps_per_epoch", "pool_batch_size"):
@@ -407,206 +343,8 @@ class CompositeNet(NeuralNet):
         names += ["history_", "objective_"]
         vars(self).update(copy.deepcopy({name: vars(self)[name] for name in names}))
         # These may have been set since.
-        self.averaged_.multi_avg_fn = partial(_average, self.average_decay)
+        self.averaged_.multi_avg_fn = partial(average, self.average_decay)
         self.scaler_ = self._new_scaler()
-
-    # What skorch asks for
-
-    def initialize(self):
-        """Build the networks and optimisers for the data of the last ``fit``."""
-        if not hasattr(self, "task_"):
-            raise TypeError(
-                "the networks' sizes follow from the data; call fit instead of "
-                "initialize"
-            )
-        with self._on_resolved_device():
-            return super().initialize()
-
-    def initialize_module(self):
-        """Build the networks that the method asks for."""
-        self.objective_ = get_objective(self.method, **self.get_params_for("method"))
-        nets = self.objective_.build(self._make, self.task_)
-        self.names_, self.method_changed_ = list(nets), False
-        for name, net in nets.items():
-            setattr(self, f"{name}_", net)
-        self.averaged_ = AveragedModel(
-            nn.ModuleDict(nets),
-            multi_avg_fn=partial(_average, self.average_decay),
-            use_buffers=True,
-        )
-        return self
-
-    def _make(self, name, default, **settings):
-        kind = getattr(self, name, None) or default
-        if isinstance(kind, nn.Module):
-            raise TypeError(
-                f"{name} is a {type(kind).__name__} object; pass a class or a function "
-                "that makes it, or your network as module__encoder"
-            )
-        return kind(**{**settings, **self.get_params_for(name)})
-
-    def initialize_optimizer(self):
-        """Build one optimiser for each group of parameters."""
-        fused = self._device().type in ("cpu", "cuda")
-        self.groups_ = {}
-        for name, group in self.objective_.groups(self._nets()).items():
-            prefix = "optimizer" if name == "module" else f"optimizer_{name}"
-            args, settings = self.get_params_for_optimizer(prefix, group.parameters)
-            given = self.get_params_for(prefix)
-            settings = {**settings, **group.settings, **given}
-            settings.pop("param_groups", None)
-            optimizer = getattr(self, prefix, None) or group.optimizer or self.optimizer
-            if "fused" in signature(optimizer).parameters and not (
-                {"foreach", "differentiable"} & set(given)
-            ):
-                settings.setdefault("fused", fused)
-            setattr(self, f"{prefix}_", optimizer(*args, **settings))
-            self.groups_[name] = prefix
-        self.scaler_ = self._new_scaler()
-        return self
-
-    def _new_scaler(self):
-        half = self.precision == "float16"
-        return torch.amp.GradScaler(self._device().type, enabled=half)
-
-    def _validate_params(self):
-        unused = set(self._optional) - set(self.prefixes_)
-        self._params_to_validate = {
-            name
-            for name in self._params_to_validate
-            if name.split("__")[0] not in unused
-        }
-        super()._validate_params()
-
-    def torch_compile(self, module, name):
-        """Compile the parts of a network in place, which keeps the names of weights."""
-        if self.compile and name != "averaged":
-            for part in module.children():
-                part.compile(**self.get_params_for("compile"))
-        return module
-
-    def get_default_callbacks(self):
-        """Return skorch's callbacks, lines without arrays, and a progress bar."""
-        callbacks = [
-            ("epoch_timer", EpochTimer()),
-            ("train_loss", PassthroughScoring("train_loss", on_train=True)),
-            ("valid_loss", PassthroughScoring("valid_loss")),
-            ("valid_accuracy", PassthroughScoring("valid_accuracy", False)),
-            ("print_log", PrintLog(keys_ignored=["alpha", "tables"])),
-        ]
-        if self.verbose:
-            bar = ProgressBar(self.steps_per_epoch or "count")
-            callbacks.append(("progress_bar", bar))
-        return callbacks
-
-    def get_split_datasets(self, data, y=None, **fit_params):
-        """Return the batches to train on, and the labelled rows held out, if any."""
-        pool_batch_size = self.pool_batch_size or self.batch_size
-        batches = Batches(
-            data.rows,
-            data.labels,
-            data.domains,
-            data.labelled,
-            n_steps=self.steps_per_epoch
-            or math.ceil(len(data.labelled) / self.batch_size),
-            n_epochs=self.max_epochs,
-            batch_size=self.batch_size,
-            pool_batch_size=pool_batch_size if self.objective_.needs_pool else 0,
-            generator=data.generator,
-            perturb=self.perturb,
-        )
-        if not len(data.held_out):
-            return batches, None
-        y = torch.as_tensor(data.labels[data.held_out])
-        return batches, TensorDataset(data.rows[data.held_out].cpu(), y)
-
-    def get_iterator(self, dataset, training=False):
-        """Return what to loop over: batches as they are, or a loader of rows."""
-        if isinstance(dataset, Batches):
-            return dataset
-        return super().get_iterator(dataset, training=training)
-
-    def train_step(self, batch, **fit_params):
-        """Let the objective take its steps on one batch, and average the networks."""
-        losses = self.objective_.losses(self._nets(), batch, self._averaged_nets())
-        values, total = {}, None
-        while True:
-            with self._autocast():
-                found = next(losses, None)
-            if found is None:
-                break
-            group, named = found
-            loss = sum(named.values())
-            if not torch.isfinite(loss):
-                raise _not_finite(f"loss of {group}", len(self.history), self.lr)
-            self._step(group, loss, batch)
-            values.update({name: value.detach() for name, value in named.items()})
-            if group == "module":
-                total = loss.detach()
-        if total is None:
-            raise ValueError(
-                f"{self.objective_!r} yields no loss of group 'module', which predicts"
-            )
-        self.averaged_.update_parameters(nn.ModuleDict(self._nets()))
-        numbers = torch.stack(list(values.values())).tolist()
-        for name, number in zip(values, numbers, strict=True):
-            self.history.record_batch(name, number)
-        return {"loss": total, "y_pred": None}
-
-    def _step(self, group, loss, batch):
-        if group not in self.groups_:
-            raise ValueError(
-                f"{self.objective_!r} yields losses of group {group!r}; its groups are "
-                f"{', '.join(self.groups_)}"
-            )
-        optimizer = getattr(self, f"{self.groups_[group]}_")
-        parameters = [
-            p for g in optimizer.param_groups for p in g["params"] if p.requires_grad
-        ]
-        optimizer.zero_grad(set_to_none=True)
-        self.scaler_.scale(loss).backward(inputs=parameters)
-        self.scaler_.unscale_(optimizer)
-        self.notify(
-            "on_grad_computed",
-            named_parameters=[(group, p) for p in parameters],
-            batch=batch,
-            training=True,
-        )
-        self.scaler_.step(optimizer)
-        self.scaler_.update()
-
-    def on_epoch_begin(self, net, dataset_train=None, dataset_valid=None, **kwargs):
-        """Set the networks to training, and their averages to evaluation."""
-        super().on_epoch_begin(net, dataset_train, dataset_valid, **kwargs)
-        self._set_training(True)
-        self.averaged_.eval()
-
-    def on_epoch_end(self, net, dataset_train=None, dataset_valid=None, **kwargs):
-        """Add the means of the losses and the objective's report to the history."""
-        batches = self.history[-1, "batches"]
-        for name in {name: None for batch in batches for name in batch}:
-            if not name.startswith(("train_", "valid_")):
-                values = [batch[name] for batch in batches if name in batch]
-                self.history.record(name, float(np.mean(values)))
-        for name, value in self.objective_.epoch_record(self._averaged_nets()).items():
-            self.history.record(name, value)
-
-    def validation_step(self, batch, **fit_params):
-        """Return the loss of the averaged classifier on held-out labelled rows."""
-        X, y = batch
-        with torch.no_grad(), self._autocast():
-            logits = self.infer(X)
-            y = y.to(logits.device)
-            accuracy = (logits.argmax(dim=1) == y).float().mean().item()
-            self.history.record_batch("valid_accuracy", accuracy)
-            return {"loss": self.criterion_(logits, y), "y_pred": logits}
-
-    def infer(self, x, **fit_params):
-        """Return the logits of the averaged classifier for a batch."""
-        self.averaged_.eval()
-        return self._averaged_nets()["module"](x.to(self._device()))
-
-    # Predicting
 
     def observe(self, X, domains=None) -> Observation:
         """Return all that the averaged networks say about samples, in one pass.
@@ -707,8 +445,6 @@ class CompositeNet(NeuralNet):
     def __sklearn_is_fitted__(self):
         return self.initialized_
 
-    # Saving
-
     def save(self, path):
         """Write the net to a file without code: safetensors with a JSON header.
 
@@ -774,7 +510,7 @@ class CompositeNet(NeuralNet):
         net.task_ = Task(
             header["shape"], len(net.classes_), header["counts"], header["sizes"]
         )
-        with _GENERATORS.seeded(0, net._resolved_device()):
+        with _generators.seeded(0, net._resolved_device()):
             net.initialize()
         try:
             for prefix, nets in (
@@ -817,89 +553,3 @@ class CompositeNet(NeuralNet):
             "load_params would not reach the averaged weights, which predict; use save "
             "and CompositeNet.load"
         )
-
-    # Devices
-
-    def _nets(self):
-        return {name: getattr(self, f"{name}_") for name in self.names_}
-
-    def _averaged_nets(self):
-        return dict(self.averaged_.module.items())
-
-    def _device(self):
-        return next(self.module_.parameters()).device
-
-    def _resolved_device(self):
-        if self.device != "auto":
-            return torch.device("cpu" if self.device is None else self.device)
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-
-    @contextmanager
-    def _on_resolved_device(self):
-        """Show skorch a device that torch knows instead of "auto"."""
-        asked = self.device
-        self.device = str(self._resolved_device())
-        try:
-            yield
-        finally:
-            self.device = asked
-
-    def _autocast(self):
-        if self.precision is None:
-            return nullcontext()
-        return torch.autocast(self._device().type, PRECISIONS[self.precision])
-
-    def set_params(self, **params):
-        """Set parameters; after those of the method the next ``fit`` starts anew."""
-        own = {name: params.pop(name) for name in list(params) if _is_own(name)}
-        self._params_to_validate.update(name for name in own if "__" in name)
-        vars(self).update(own)
-        if any(name != "device" for name in own):
-            self.method_changed_ = True
-        device = self._resolved_device()
-        seed = int(check_seed(self.random_state).randint(2**31 - 1))
-        with self._on_resolved_device(), _GENERATORS.seeded(seed, device):
-            super().set_params(**params)  # may build networks anew
-        return self
-
-    def __setstate__(self, state):
-        asked = state["device"]
-        if asked == "auto":
-            resolved = "cuda" if torch.cuda.is_available() else "cpu"
-            state = {**state, "device": resolved}
-        super().__setstate__(state)
-        if asked == "auto":
-            self.device = asked
-
-
-class _Data(NamedTuple):
-    """What skorch hands on from ``fit`` to where the batches are made."""
-
-    rows: Rows
-    labels: NDArray
-    domains: NDArray
-    labelled: NDArray
-    held_out: NDArray
-    generator: torch.Generator
-
-
-def _is_own(name: str) -> bool:
-    return name == "device" or name.split("__")[0] == "method"
-
-
-def _not_finite(what: str, epoch: int, lr: float) -> FloatingPointError:
-    return FloatingPointError(
-        f"the {what} is no finite number in epoch {epoch}; try a lower learning rate "
-        f"than lr={lr}, inputs of a smaller scale, or precision=None. The net is as it "
-        "was before this fit"
-    )
-
-
-@torch.no_grad()
-def _average(decay, averaged, current, n_averaged):
-    """Move the averages; in the first steps faster, to forget the start."""
-    if not averaged[0].is_floating_point():  # numbers of batches
-        torch._foreach_copy_(averaged, current)
-        return
-    weight = max(1 - decay, 9 / (float(n_averaged) + 10))
-    torch._foreach_lerp_(averaged, current, weight)

@@ -1,0 +1,5 @@
+"""The skorch net that trains a method on partly labelled data of several domains."""
+
+from ._net import CompositeNet, Observation
+
+__all__ = ["CompositeNet", "Observation"]
