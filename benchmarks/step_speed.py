@@ -28,7 +28,7 @@ from mdal.objectives import CAL, Task
 from mdal.streams import Batches, Rows
 
 SIZES = {"published": (256, 512), "small": (64, 256)}
-N_ROUNDS, N_CLASSES, BATCH = 9, 10, 100
+N_ROUNDS, N_CLASSES, BATCH = 5, 10, 100
 
 
 def data(n_domains, seed=0):
@@ -211,14 +211,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=2)
     torch.set_num_threads(parser.parse_args().threads)
-    for size, n_steps in (("published", 3), ("small", 20)):
+    for size, n_steps in (("published", 8), ("small", 40)):
         width, discriminator_width = SIZES[size]
         print(f"width {width}, discriminator {discriminator_width}: time of a step,")
         print("median, ratio to the first row and its quartiles over rounds\n")
         net, step = composite_net(size, 6, n_steps)
         passes = Passes(net, 6, n_steps)
         names = ("limit", "CompositeNet", "published procedure")
-        report(names, seconds((passes.limit, step, passes.published), n_steps))
+        times = seconds((passes.limit, step, passes.published), n_steps)
+        report(names, times)
+        print(f"{np.median(times[:, 2] / times[:, 1]):.2f} x faster than published\n")
         report(
             ("bare loop", "CompositeNet"),
             seconds((Bare(net, 6, n_steps), step), n_steps),

@@ -470,6 +470,18 @@ def test_parts_of_the_encoder_can_have_a_learning_rate_of_their_own(two_far_doma
     assert [g["lr"] for g in net.optimizer_.param_groups] == [0.0, 1e-3]
 
 
+def test_another_method_leaves_nothing_of_the_last_one(two_far_domains):
+    X, y, domains = two_far_domains
+    net = small_net(max_epochs=1).fit(X, y, domains=domains)
+    net.set_params(method="erm").fit(X, y, domains=domains)
+    assert not hasattr(net, "discriminator_")
+    assert not hasattr(net, "optimizer_alpha_")
+    fresh = small_net("erm", max_epochs=1).fit(X, y, domains=domains)
+    assert same_weights(pickle.loads(pickle.dumps(net)), fresh)
+    net.set_params(method="cal").fit(X, y, domains=domains)
+    assert net.observe(X, domains).outlier is not None
+
+
 def test_unknown_parameters_are_named(two_far_domains):
     X, y, domains = two_far_domains
     with pytest.raises(ValueError, match="widht"):

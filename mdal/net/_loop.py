@@ -66,6 +66,8 @@ class ObjectiveNet(NeuralNet):
         """Build the networks that the method asks for."""
         self.objective_ = get_objective(self.method, **self.get_params_for("method"))
         nets = self.objective_.build(self._make, self.task_)
+        for other in set(getattr(self, "names_", ())) - set(nets):
+            delattr(self, f"{other}_")  # of the method before this one
         self.names_, self.method_changed_ = list(nets), False
         for name, net in nets.items():
             setattr(self, f"{name}_", net)
@@ -102,6 +104,8 @@ class ObjectiveNet(NeuralNet):
                 settings.setdefault("fused", fused)
             setattr(self, f"{prefix}_", optimizer(*args, **settings))
             self.groups_[name] = prefix
+        for other in set(self._optimizers) - set(self.groups_.values()):
+            delattr(self, f"{other}_")
         self.scaler_ = self._new_scaler()
         return self
 
