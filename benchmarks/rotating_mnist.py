@@ -56,26 +56,19 @@ _SEPARATE = {"method__batch_norm": "separate"}
 _TOGETHER = {"method__batch_norm": "together"}
 CHOICES = {
     "ERM": {"method": "erm"},
-    "separate, constant": {**_SEPARATE, "method__fade_from": 1.0},
-    "separate, fading": {**_SEPARATE, "method__fade_from": 0.0},
-    "together, constant": {**_TOGETHER, "method__fade_from": 1.0},
-    "together, fading": {**_TOGETHER, "method__fade_from": 0.0},
-    "separate, fading from half": {**_SEPARATE, "method__fade_from": 0.5},
-    "together, fading from half": {**_TOGETHER, "method__fade_from": 0.5},
+    "CAL, separate, constant": {**_SEPARATE, "method__fade_from": 1.0},
+    "CAL, separate, fading from half": {**_SEPARATE, "method__fade_from": 0.5},
+    "CAL, separate, fading": {**_SEPARATE, "method__fade_from": 0.0},
+    "CAL, together, constant": {**_TOGETHER, "method__fade_from": 1.0},
+    "CAL, together, fading": {**_TOGETHER, "method__fade_from": 0.0},
     "CAL-alpha, separate": {"method": "cal_alpha", **_SEPARATE},
     "CAL-alpha, together": {"method": "cal_alpha", **_TOGETHER},
-    "alpha 4 times faster": {"optimizer_alpha__lr": 0.2},
-    "alpha from the start": {"method__alpha_from": 0.0},
-    "alpha by cross-entropy": {"method__alpha_loss": "cross_entropy"},
-    "alpha by probability": {"method__alpha_loss": "probability"},
-    "last weights": {"average_decay": 0.0},
 }
 JOBS = {
     "test": [(name, n) for n in (150, 900) for name in list(METHODS)[:3]]
     + [(name, 450) for name in METHODS],
-    "development": [(name, n) for n in (150, 450) for name in list(CHOICES)[:7]]
-    + [(name, 450) for name in list(CHOICES)[7:]]
-    + [(name, 900) for name in list(CHOICES)[:5]],
+    "development": [(name, 150) for name in CHOICES if "CAL-alpha" not in name]
+    + [(name, 450) for name in CHOICES if "half" not in name],
 }
 
 

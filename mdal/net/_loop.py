@@ -315,10 +315,11 @@ def not_finite(what: str, epoch: int, lr: float) -> FloatingPointError:
 
 
 @torch.no_grad()
-def average(decay, averaged, current, n_averaged):
-    """Move the averages; in the first steps faster, to forget the start."""
-    if not averaged[0].is_floating_point():  # numbers of batches
-        torch._foreach_copy_(averaged, current)
-        return
+def average(decay: float, averaged, current, n_averaged) -> None:
+    """Move averages towards tensors; in the first steps faster, to forget the start."""
     weight = max(1 - decay, 9 / (float(n_averaged) + 10))
-    torch._foreach_lerp_(averaged, current, weight)
+    for old, new in zip(averaged, current, strict=True):
+        if old.is_floating_point():
+            old.lerp_(new, weight)
+        else:  # a number of batches
+            old.copy_(new)
