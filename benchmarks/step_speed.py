@@ -15,6 +15,7 @@ Sizes are the published ones: 6 domains, 100 + 100 images, width 256, discrimina
 """
 
 import argparse
+import sys
 import time
 
 import numpy as np
@@ -190,8 +191,8 @@ def seconds(contenders, n_steps):
             start = time.perf_counter()
             contender()
             times[-1].append((time.perf_counter() - start) / n_steps)
-        print(f"\rround {number} of {N_ROUNDS}", end="", flush=True)
-    print("\r", end="")
+        print(f"\rround {number} of {N_ROUNDS}", end="", file=sys.stderr, flush=True)
+    print("\r", end="", file=sys.stderr)
     return np.array(times[1:])  # the first round warms up
 
 

@@ -79,8 +79,7 @@ class CAL(Objective):
     fade_from : float, default=0.0
         Part of each fit after which the encoder's weight of :math:`V_d` falls
         linearly, to reach 0 at the end; 1 is never, as in the paper. With few labels,
-        a discriminator that has come to know them by heart goes on pushing features
-        about, which costs accuracy; fading ends that.
+        alignment that goes on to the end costs accuracy; with many it gains a little.
     second_term, third_term : bool, default=True
         Whether :math:`V_d` and :math:`V_\lambda` are part of the objective.
     alignment : bool, default=True
