@@ -16,7 +16,6 @@ from torch.optim.swa_utils import AveragedModel
 from torch.utils.data import TensorDataset
 
 from .. import _generators
-from .._validation import check_seed
 from ..objectives import get_objective
 from ..streams import Batches, Rows
 
@@ -286,10 +285,12 @@ class ObjectiveNet(NeuralNet):
         vars(self).update(own)
         if any(name != "device" for name in own):
             self.method_changed_ = True
-        device = self._resolved_device()
-        seed = int(check_seed(self.random_state).randint(2**31 - 1))
-        with self._on_resolved_device(), _generators.seeded(seed, device):
-            super().set_params(**params)  # may build networks anew
+        # skorch may build networks anew, which are untrained: any seed will do.
+        with (
+            self._on_resolved_device(),
+            _generators.seeded(0, self._resolved_device()),
+        ):
+            super().set_params(**params)
         return self
 
     def __setstate__(self, state):
