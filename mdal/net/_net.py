@@ -549,7 +549,7 @@ class CompositeNet(ObjectiveNet):
 
     def load_params(self, *args, **kwargs):
         """Raise an error: skorch would restore the last weights, not the average."""
-        raise NotImplementedError(
+        raise TypeError(
             "load_params would not reach the averaged weights, which predict; use save "
             "and CompositeNet.load"
         )

@@ -1,5 +1,6 @@
 """What an objective is: networks, groups of parameters, and losses for each."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -110,7 +111,7 @@ class Group(NamedTuple):
     settings: dict = {}  # noqa: RUF012 (never written to)
 
 
-class Objective(BaseEstimator):
+class Objective(BaseEstimator, ABC):
     """A training method: which networks there are, and what each of them minimises.
 
     The net calls ``build`` and ``groups`` once and ``losses`` for every batch. A
@@ -178,6 +179,7 @@ class Objective(BaseEstimator):
         With a warm start the networks come from an earlier fit.
         """
 
+    @abstractmethod
     def losses(
         self, nets: Nets, batch: Batch, averaged: Nets
     ) -> Iterator[tuple[str, dict[str, Tensor]]]:
@@ -202,7 +204,6 @@ class Objective(BaseEstimator):
         losses : dict of str to Tensor
             Scalars; their names and values appear in the history.
         """
-        raise NotImplementedError
 
     def epoch_record(self, averaged: Nets) -> dict:
         """Return plain values for the history at the end of an epoch, by name."""
