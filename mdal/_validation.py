@@ -92,6 +92,51 @@ def check_finite(values: ArrayLike, name: str, shape: tuple) -> NDArray:
     return array
 
 
+def check_matrix(values: ArrayLike, name: str, n_rows: int | None = None) -> NDArray:
+    """Return finite float32 or float64 numbers in two dimensions, without a copy.
+
+    Arrays of other real numbers are converted.
+    """
+    array = np.asarray(values)
+    if array.dtype not in (np.float32, np.float64) or array.ndim != 2:
+        array = check_finite(values, name, (n_rows, None))
+        precision = np.float32 if array.dtype == np.float16 else np.float64
+        return array.astype(precision)
+    if n_rows is not None and len(array) != n_rows:
+        raise ValueError(
+            f"{name} has {len(array)} rows for {n_rows} samples; pass one row per sample"
+        )
+    # The sum is finite if every number is, unless it overflows, and takes no memory.
+    with np.errstate(all="ignore"):
+        finite = np.isfinite(array.sum())
+    if not finite and not all(np.isfinite(row).all() for row in array):
+        raise ValueError(f"{name} contains NaN or infinity; replace it by a number")
+    return array
+
+
+def check_probabilities(values: ArrayLike, name: str = "probabilities") -> NDArray:
+    """Return class probabilities (n, C): at least 0, every row with sum 1."""
+    probabilities = check_matrix(values, name)
+    if probabilities.shape[1] == 0:
+        raise ValueError(f"{name} has no column; pass one for each class")
+    if len(probabilities) == 0:
+        return probabilities
+    if probabilities.min() < 0:
+        raise ValueError(
+            f"{name} contains {probabilities.min():.6g}; pass numbers of at least 0, "
+            "or take the softmax of logits first"
+        )
+    sums = probabilities.sum(axis=1)
+    row = int(np.abs(sums - 1).argmax())
+    # Probabilities that were computed in half precision are this far from 1.
+    if abs(sums[row] - 1) > 5e-3:
+        raise ValueError(
+            f"row {row} of {name} sums to {sums[row]:.6g}; every row must sum to 1: "
+            "take the softmax of logits first"
+        )
+    return probabilities
+
+
 def check_counts(values: ArrayLike, name: str, n_domains: int | None) -> NDArray:
     """Return whole numbers of at least 0, one for each domain, as int64."""
     counts = check_finite(values, name, (n_domains,))

@@ -1,0 +1,284 @@
+"""What every strategy does: check, pick among what may be picked, and check again."""
+
+import warnings
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.utils.validation import validate_data
+
+from .._validation import check_count, check_seed
+from ..scores import top_n
+from ._view import PoolView
+
+
+class FewerSamplesWarning(UserWarning):
+    """There were fewer samples than asked for, and all of them were picked.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from mdal.strategies import FewerSamplesWarning, Margin
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", FewerSamplesWarning)
+    ...     Margin().select([[0.0, 1.0]], 10)
+    array([0])
+    """
+
+
+class Strategy(BaseEstimator, ABC):
+    """Picks samples to label, given what a model says about a pool.
+
+    A subclass implements `pick`. Where it is given a `random_state` in its constructor,
+    that is what `select` uses unless it is given another.
+
+    Examples
+    --------
+    >>> from mdal.strategies import Strategy
+    >>> class EverySecond(Strategy):
+    ...     def pick(self, view, n, rng):
+    ...         return [*range(1, len(view), 2), *range(0, len(view), 2)][:n]
+    >>> EverySecond().select([[0.0, 1.0]] * 5, 3)
+    array([1, 3, 0])
+    """
+
+    @abstractmethod
+    def pick(self, view: PoolView, n: int, rng: np.random.RandomState):
+        """Return n distinct rows of a view.
+
+        Parameters
+        ----------
+        view : PoolView
+            Every row of it may be picked.
+        n : int
+            From 1 to the length of the view.
+        rng : RandomState
+            Where randomness comes from.
+
+        Returns
+        -------
+        array-like of shape (n,)
+            Rows of the view.
+        """
+
+    def screen(self, view: PoolView, rng: np.random.RandomState) -> NDArray:
+        """Return how promising each row of a large pool is, in one or more respects.
+
+        A pool that is too large to be held keeps the rows that are best in any
+        respect. By default rows are kept at random.
+
+        Parameters
+        ----------
+        view : PoolView
+            Some rows of the pool.
+        rng : RandomState
+            Where randomness comes from.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_respects)
+            The value of a row must not depend on other rows.
+        """
+        return rng.random_sample((len(view), 1))
+
+    def fit(self, X, y=None):
+        """Record the number of classes; strategies can be used without it.
+
+        Parameters
+        ----------
+        X : PoolView or array-like of shape (n_samples, n_classes)
+            What the model says; an array is taken as logits.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        self._check_view(X, reset=True)
+        return self
+
+    def select(self, X, n, random_state=None):
+        """Pick samples to label next.
+
+        Parameters
+        ----------
+        X : PoolView or array-like of shape (n_samples, n_classes)
+            What the model says; an array is taken as logits.
+        n : int
+            How many samples.
+        random_state : int, RandomState or None, default=None
+            None is the strategy's own.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Distinct rows of X that are available; all of them, with a
+            :class:`FewerSamplesWarning`, if there are fewer than n.
+        """
+        view = self._check_view(X, reset=False)
+        n = check_count(n, "n")
+        if random_state is None:
+            random_state = getattr(self, "random_state", None)
+        rng = check_seed(random_state)
+        rows = view.candidates()
+        if n > len(rows):
+            warnings.warn(
+                f"n={n} exceeds the {len(rows)} samples that may be picked; all of "
+                "them are returned",
+                FewerSamplesWarning,
+                stacklevel=2,
+            )
+            n = len(rows)
+        if n == 0:
+            return rows[:0]
+        among = view if view.available is None else view.take(rows)
+        return rows[_check_picked(self.pick(among, n, rng), n, len(rows))]
+
+    def _check_view(self, X, reset: bool) -> PoolView:
+        if isinstance(X, PoolView):
+            validate_data(self, X.logits, reset=reset, skip_check_array=True)
+            return X
+        X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
+        return PoolView(X)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
+
+
+def _check_picked(picked, n: int, n_rows: int) -> NDArray[np.intp]:
+    """Return picked rows if they are what a strategy must return."""
+    rows = np.asarray(picked)
+    if rows.shape != (n,) or rows.dtype.kind not in "iu":
+        raise ValueError(
+            f"the strategy returned {rows.dtype} values of shape {rows.shape}; a "
+            f"strategy must return {n} rows of the view, as whole numbers"
+        )
+    if rows.min() < 0 or rows.max() >= n_rows or len(np.unique(rows)) < n:
+        raise ValueError(
+            f"the strategy returned {rows.tolist()[:10]}...; a strategy must return "
+            f"{n} distinct rows from 0 to {n_rows - 1}"
+        )
+    return rows
+
+
+class TransformerStrategy(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Strategy):
+    """A strategy that picks by numbers which `transform` shows.
+
+    A subclass implements `describe`, and `pick`.
+
+    Examples
+    --------
+    >>> from mdal.scores import k_centre
+    >>> from mdal.strategies import TransformerStrategy
+    >>> class CoverLogits(TransformerStrategy):
+    ...     def describe(self, view):
+    ...         return view.logits
+    ...     def pick(self, view, n, rng):
+    ...         return k_centre(self.describe(view), n)
+    >>> CoverLogits().select([[0.0, 1.0], [0.0, 2.0], [3.0, 0.0]], 2)
+    array([2, 1])
+    """
+
+    @abstractmethod
+    def describe(self, view: PoolView) -> NDArray:
+        """Return scores or an embedding of the samples of a view.
+
+        Parameters
+        ----------
+        view : PoolView
+            The samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_outputs)
+        """
+
+    def fit(self, X, y=None):
+        """Record the numbers of classes and outputs; not needed before `select`.
+
+        Parameters
+        ----------
+        X : PoolView or array-like of shape (n_samples, n_classes)
+            What the model says; an array is taken as logits.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        view = self._check_view(X, reset=True)
+        self._n_features_out = self.describe(view.take(slice(1))).shape[1]
+        return self
+
+    def transform(self, X):
+        """Return the scores or the embedding by which samples are picked.
+
+        Parameters
+        ----------
+        X : PoolView or array-like of shape (n_samples, n_classes)
+            What the model says; an array is taken as logits.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_outputs)
+            Of all rows, available or not.
+        """
+        view = self._check_view(X, reset=False)
+        return self.describe(view)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class ScoreStrategy(TransformerStrategy):
+    """A strategy that picks the samples of the largest utility, ties by row.
+
+    A subclass implements `utilities`.
+
+    Examples
+    --------
+    >>> from mdal.strategies import ScoreStrategy
+    >>> class LargestLogit(ScoreStrategy):
+    ...     def utilities(self, view):
+    ...         return view.logits.max(axis=1)
+    >>> LargestLogit().select([[0.0, 1.0], [0.0, 2.0], [3.0, 0.0]], 2)
+    array([2, 1])
+    """
+
+    @abstractmethod
+    def utilities(self, view: PoolView) -> NDArray:
+        """Return how much each sample is worth labelling.
+
+        Parameters
+        ----------
+        view : PoolView
+            The samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The value of a row must not depend on other rows.
+        """
+
+    def describe(self, view):
+        """Return the utilities as a column; see :meth:`transform`."""
+        return np.asarray(self.utilities(view))[:, None]
+
+    def screen(self, view, rng):
+        """Return the utilities as a column; see :meth:`Strategy.screen`."""
+        return self.describe(view)
+
+    def pick(self, view, n, rng):
+        """Return the rows of the largest utilities; see :meth:`Strategy.pick`."""
+        return top_n(self.utilities(view), n)

@@ -1,0 +1,357 @@
+"""Strategies that pick samples which are uncertain and unlike each other."""
+
+import math
+import warnings
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.cluster.hierarchy import fcluster, linkage
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import pairwise_distances_argmin
+
+from .._validation import check_count, check_number, check_seed
+from ..scores import (
+    by_blocks,
+    distance_to_labelled,
+    entropy,
+    gradient_factors,
+    gradient_norm,
+    k_centre,
+    kmeans_plus_plus,
+    margin,
+    softmax,
+    top_n,
+)
+from ._base import ScoreStrategy, TransformerStrategy
+
+
+class BADGE(TransformerStrategy):
+    r"""Large and diverse gradients: k-means++ seeding on gradient embeddings.
+
+    .. math:: g = q \otimes z, \qquad q = p - \mathrm{onehot}(\hat y)
+
+    The first sample has the largest gradient; every next one is drawn with probability
+    proportional to the squared distance to the nearest one so far. The embeddings are
+    never built, see :func:`mdal.scores.kmeans_plus_plus`; only `transform` does, and
+    needs n_samples x n_classes x width numbers for it.
+
+    Parameters
+    ----------
+    random_state : int, RandomState or None, default=None
+        Seed or generator.
+
+    References
+    ----------
+    Ash et al., "Deep Batch Active Learning by Diverse, Uncertain Gradient Lower
+    Bounds", ICLR 2020.
+
+    Examples
+    --------
+    >>> from mdal.strategies import BADGE
+    >>> BADGE(random_state=0).select([[3.0, 0.0], [0.1, 0.0], [1.0, 0.0]], 1)
+    array([1])
+    """
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    def factors(self, view) -> tuple[NDArray, ...]:
+        """Return gradient embeddings; see :func:`mdal.scores.gradient_factors`."""
+        return gradient_factors(by_blocks(softmax, view.logits), view.embedding)
+
+    def describe(self, view):
+        """Return the gradient embeddings; see :meth:`transform`."""
+        q, *others = self.factors(view)
+        for z in others:
+            q = (q[:, :, None] * z[:, None, :]).reshape(len(q), -1)
+        return q
+
+    def screen(self, view, rng):
+        """Return the gradients' lengths; see :meth:`Strategy.screen`."""
+        return gradient_norm(self.factors(view))[:, None]
+
+    def pick(self, view, n, rng):
+        """Return rows by k-means++; see :meth:`Strategy.pick`."""
+        return kmeans_plus_plus(self.factors(view), n, rng)
+
+
+class GraDS(BADGE):
+    r"""BADGE on gradients that are multiplied by the outlier score.
+
+    .. math::
+
+        g = f(z, i) \; q \otimes z, \qquad
+        q = \mathrm{softmax}(l / T) - \mathrm{onehot}(\hat y)
+
+    The outlier score :math:`f(z, i)` is large for samples of domain i that the labelled
+    data do not stand for. Without it, every sample counts the same; with T = 1 that is
+    :class:`BADGE`.
+
+    Parameters
+    ----------
+    temperature : float, default=0.5
+        The temperature T; below 1 it makes uncertain samples' gradients relatively
+        larger. The paper recommends a value below 1 and gives none.
+    random_state : int, RandomState or None, default=None
+        Seed or generator.
+
+    References
+    ----------
+    Hao et al., "Composite Active Learning", AAAI 2024, Supplement 1.5. The code
+    published with it does something else: it appends the gradient of the
+    discriminator and does not use the score.
+
+    Examples
+    --------
+    >>> from mdal.strategies import GraDS, PoolView
+    >>> view = PoolView([[1.0, 0.0], [1.0, 0.0]], outlier=[0.1, 0.9])
+    >>> GraDS(random_state=0).select(view, 1)
+    array([1])
+    """
+
+    def __init__(self, temperature=0.5, random_state=None):
+        super().__init__(random_state=random_state)
+        self.temperature = temperature
+
+    def factors(self, view):
+        """Return the factors; see :func:`mdal.scores.gradient_factors`."""
+        temperature = check_number(self.temperature, "temperature", strict=True)
+        probabilities = by_blocks(lambda l: softmax(l, temperature), view.logits)
+        q, *others = gradient_factors(probabilities, view.embedding)
+        if view.outlier is not None:
+            q *= view.outlier[:, None]
+        return q, *others
+
+    def pick(self, view, n, rng):
+        """Return rows by k-means++; see :meth:`Strategy.pick`."""
+        # Only ratios of the scores matter. Relative to the largest, a constant score
+        # is 1, and the rows are those of BADGE to the last bit.
+        if view.outlier is not None and view.outlier.any():
+            view = replace(view, outlier=view.outlier / view.outlier.max())
+        return super().pick(view, n, rng)
+
+
+class ClusterMargin(ScoreStrategy):
+    """Small margins, spread over clusters, the smallest clusters first.
+
+    The samples of smallest margin, `factor` times as many as asked for, are grouped by
+    the cluster to which they belong. From each cluster in turn, beginning with those
+    that have fewest such samples, one is taken at random, until there are enough.
+
+    Clusters are those of average linkage on the embeddings, cut where their mean size
+    reaches `cluster_size`. Of a pool of more than `max_clustered` samples a random part
+    is clustered, and every other sample belongs to the cluster of the nearest one: memory
+    does not grow with the square of the pool. Without `fit` the clusters are made anew
+    in every `select`, from the embeddings which that is given; after `fit` they stay,
+    which is right as long as embeddings come from the same network.
+
+    Parameters
+    ----------
+    factor : float, default=5.0
+        How many samples of smallest margin to look at for each that is picked.
+    cluster_size : int, default=5
+        The mean number of clustered samples in a cluster, at least.
+    max_clustered : int, default=4000
+        The largest number of samples to cluster by linkage.
+    random_state : int, RandomState or None, default=None
+        Seed or generator.
+
+    Attributes
+    ----------
+    exemplars_ : ndarray of shape (n_clustered, width)
+        Embeddings of the clustered samples. Set by `fit`.
+    clusters_ : ndarray of shape (n_clustered,)
+        Their clusters. Set by `fit`.
+
+    References
+    ----------
+    Citovsky et al., "Batch Active Learning at Scale", NeurIPS 2021.
+
+    Examples
+    --------
+    >>> from mdal.strategies import ClusterMargin, PoolView
+    >>> view = PoolView([[0.1, 0.0], [0.1, 0.0], [0.2, 0.0]], [[0.0], [0.1], [9.0]])
+    >>> strategy = ClusterMargin(cluster_size=1, random_state=0)
+    >>> strategy.fit(view).select(view, 1)  # the cluster of one comes first
+    array([2])
+    """
+
+    def __init__(
+        self, factor=5.0, cluster_size=5, max_clustered=4000, random_state=None
+    ):
+        self.factor = factor
+        self.cluster_size = cluster_size
+        self.max_clustered = max_clustered
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Cluster the samples of a pool, for all following selections.
+
+        Parameters
+        ----------
+        X : PoolView or array-like of shape (n_samples, n_classes)
+            What the model says; an array is taken as logits.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        super().fit(X)
+        view = self._check_view(X, reset=False)
+        self.exemplars_, self.clusters_ = self._cluster(
+            view.positions, check_seed(self.random_state)
+        )
+        return self
+
+    def utilities(self, view):
+        """Return negative margins; see :meth:`ScoreStrategy.utilities`."""
+        return by_blocks(lambda logits: -margin(softmax(logits)), view.logits)
+
+    def pick(self, view, n, rng):
+        """Return rows from each cluster in turn; see :meth:`Strategy.pick`."""
+        factor = check_number(self.factor, "factor", low=1)
+        if hasattr(self, "clusters_"):
+            exemplars, clusters = self.exemplars_, self.clusters_
+        else:
+            exemplars, clusters = self._cluster(view.positions, rng)
+        looked_at = min(len(view), math.ceil(factor * n))
+        rows = np.sort(top_n(self.utilities(view), looked_at))
+        nearest = pairwise_distances_argmin(
+            view.positions[rows].astype(np.float64), exemplars
+        )
+        return rows[_in_turn(clusters[nearest], n, rng)]
+
+    def _cluster(self, embedding, rng) -> tuple[NDArray, NDArray]:
+        """Return the embeddings that were clustered, and their clusters."""
+        cluster_size = check_count(self.cluster_size, "cluster_size", minimum=1)
+        largest = check_count(self.max_clustered, "max_clustered", minimum=1)
+        if len(embedding) > largest:
+            embedding = embedding[np.sort(rng.permutation(len(embedding))[:largest])]
+        embedding = embedding.astype(np.float64)
+        if len(embedding) == 1:
+            return embedding, np.zeros(1, dtype=np.intp)
+        most = max(1, len(embedding) // cluster_size)
+        tree = linkage(embedding, method="average")
+        return embedding, fcluster(tree, most, criterion="maxclust")
+
+
+def _in_turn(clusters: NDArray, n: int, rng) -> NDArray:
+    """Return n rows, one of each cluster in turn, the smallest clusters first.
+
+    Clusters of the same size come in the order of their first rows.
+    """
+    _, first, codes, sizes = np.unique(
+        clusters, return_index=True, return_inverse=True, return_counts=True
+    )
+    shuffled = rng.permutation(len(clusters))
+    # How many of its cluster come before a row: the turn in which it is taken.
+    by_cluster = shuffled[np.argsort(codes[shuffled], kind="stable")]
+    starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    turns = np.empty(len(clusters), dtype=np.intp)
+    turns[by_cluster] = np.arange(len(clusters)) - starts
+    return np.lexsort([first[codes], sizes[codes], turns])[:n]
+
+
+class CLUE(ScoreStrategy):
+    r"""Uncertain samples that stand for others: k-means weighted by entropy.
+
+    .. math:: \min_\mu \sum_a w_a \min_k \|z_a - \mu_k\|^2,
+              \qquad w = \text{entropy of } \mathrm{softmax}(l / T),
+
+    with as many centroids as samples are asked for. Each centroid takes the sample
+    nearest to it that no earlier one has taken.
+
+    Parameters
+    ----------
+    temperature : float, default=1.0
+        The temperature T: 1 for digits, 0.1 for larger nets, say its authors.
+    max_rows : int, default=20000
+        Of a pool larger than this, and than 20 times what is asked for, only the
+        samples of largest weight are clustered.
+    random_state : int, RandomState or None, default=None
+        Seed or generator.
+
+    References
+    ----------
+    Prabhu et al., "Active Domain Adaptation via Clustering Uncertainty-weighted
+    Embeddings", ICCV 2021.
+
+    Examples
+    --------
+    >>> from mdal.strategies import CLUE, PoolView
+    >>> view = PoolView([[0.0, 0.0]] * 4, [[0.0], [0.1], [0.2], [9.0]])
+    >>> sorted(CLUE(random_state=0).select(view, 2).tolist())
+    [1, 3]
+    """
+
+    def __init__(self, temperature=1.0, max_rows=20_000, random_state=None):
+        self.temperature = temperature
+        self.max_rows = max_rows
+        self.random_state = random_state
+
+    def utilities(self, view):
+        """Return the weights; see :meth:`ScoreStrategy.utilities`."""
+        temperature = check_number(self.temperature, "temperature", strict=True)
+        return by_blocks(lambda l: entropy(softmax(l, temperature)), view.logits)
+
+    def pick(self, view, n, rng):
+        """Return the rows nearest to centroids; see :meth:`Strategy.pick`."""
+        largest = max(check_count(self.max_rows, "max_rows", minimum=1), 20 * n)
+        weights = self.utilities(view)
+        rows = np.sort(top_n(weights, min(len(view), largest)))
+        weights, embedding = weights[rows], view.positions[rows]
+        # Certain samples have weight 0; where all have, all count the same.
+        weights = np.maximum(weights, 1e-9 * weights.max()) if weights.any() else None
+        centroids = _centroids(embedding, n, weights, rng)
+        norms = np.einsum("ij,ij->i", embedding, embedding)
+        picked = np.empty(n, dtype=np.intp)
+        for k, centroid in enumerate(centroids):
+            picked[k] = np.argmin(norms - 2 * (embedding @ centroid))
+            norms[picked[k]] = np.inf  # taken
+        return rows[picked]
+
+
+def _centroids(embedding: NDArray, n: int, weights, rng) -> NDArray:
+    means = KMeans(n, random_state=rng.randint(np.iinfo(np.int32).max))
+    with warnings.catch_warnings():
+        # Copies of a sample share a centroid; the next nearest samples are then taken.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return means.fit(embedding, sample_weight=weights).cluster_centers_
+
+
+class CoreSet(TransformerStrategy):
+    """Samples that cover the pool: farthest from all labelled ones first.
+
+    See :func:`mdal.scores.k_centre`; the view's `labelled_embedding` has the labelled
+    samples.
+
+    References
+    ----------
+    Sener and Savarese, "Active Learning for Convolutional Neural Networks: A Core-Set
+    Approach", ICLR 2018.
+
+    Examples
+    --------
+    >>> from mdal.strategies import CoreSet, PoolView
+    >>> view = PoolView(
+    ...     [[0.0, 0.0]] * 3, [[0.0], [4.0], [9.0]], labelled_embedding=[[0.0]]
+    ... )
+    >>> CoreSet().select(view, 2)
+    array([2, 1])
+    """
+
+    def describe(self, view):
+        """Return the embedding; see :meth:`transform`."""
+        return view.positions
+
+    def screen(self, view, rng):
+        """Return distances to labelled samples; see :meth:`Strategy.screen`."""
+        return distance_to_labelled(view.positions, view.labelled_embedding)[:, None]
+
+    def pick(self, view, n, rng):
+        """Return rows by k-centre; see :meth:`Strategy.pick`."""
+        return k_centre(view.positions, n, view.labelled_embedding)
