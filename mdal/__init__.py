@@ -7,7 +7,9 @@ The parts can be used alone:
   each other;
 - :mod:`mdal.divergence` measures how far labelled data are from their domains;
 - :mod:`mdal.bounds` computes the error bound and its terms;
-- :mod:`mdal.tables` holds the small tables that connect them.
+- :mod:`mdal.tables` holds the small tables that connect them;
+- :mod:`mdal.strategies` picks samples by what a model says about them;
+- :mod:`mdal.scores` has the functions of arrays that strategies are made of.
 
 Deep nets are trained by :mod:`mdal.net`, with a method from :mod:`mdal.objectives`:
 
@@ -25,7 +27,9 @@ from . import (
     net,
     objectives,
     persistence,
+    scores,
     similarity,
+    strategies,
     streams,
     tables,
 )
@@ -41,7 +45,9 @@ __all__ = [
     "net",
     "objectives",
     "persistence",
+    "scores",
     "similarity",
+    "strategies",
     "streams",
     "tables",
 ]

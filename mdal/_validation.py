@@ -104,7 +104,7 @@ def check_matrix(values: ArrayLike, name: str, n_rows: int | None = None) -> NDA
         return array.astype(precision)
     if n_rows is not None and len(array) != n_rows:
         raise ValueError(
-            f"{name} has {len(array)} rows for {n_rows} samples; pass one row per sample"
+            f"{name} has {len(array)} rows for {n_rows} samples; pass one row for each"
         )
     # The sum is finite if every number is, unless it overflows, and takes no memory.
     with np.errstate(all="ignore"):

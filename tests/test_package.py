@@ -19,7 +19,17 @@ ROOT = Path(__file__).parent.parent
 # From the lowest layer up: a module imports only those before it.
 LAYERS = {
     0: ["_version", "_validation"],
-    1: ["_base", "_crossfit", "tables", "budget", "divergence", "bounds", "similarity"],
+    1: [
+        "_base",
+        "_crossfit",
+        "tables",
+        "budget",
+        "divergence",
+        "bounds",
+        "similarity",
+        "scores",
+        "strategies",
+    ],
     2: [
         "_generators",
         "modules",

@@ -79,7 +79,7 @@ def softmax(logits: ArrayLike, temperature: float = 1.0) -> NDArray:
 
 
 def _two_largest(values: NDArray, missing: float) -> tuple[NDArray, NDArray]:
-    """Return the largest and the second largest of each row; one column has no second."""
+    """Return the largest and the second largest of each row, where there is one."""
     if values.shape[1] == 1:
         return values[:, 0], np.full(len(values), missing, values.dtype)
     second, largest = np.partition(values, -2, axis=1)[:, -2:].T

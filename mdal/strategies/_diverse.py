@@ -118,7 +118,9 @@ class GraDS(BADGE):
     def factors(self, view):
         """Return the factors; see :func:`mdal.scores.gradient_factors`."""
         temperature = check_number(self.temperature, "temperature", strict=True)
-        probabilities = by_blocks(lambda l: softmax(l, temperature), view.logits)
+        probabilities = by_blocks(
+            lambda logits: softmax(logits, temperature), view.logits
+        )
         q, *others = gradient_factors(probabilities, view.embedding)
         if view.outlier is not None:
             q *= view.outlier[:, None]
@@ -142,10 +144,10 @@ class ClusterMargin(ScoreStrategy):
 
     Clusters are those of average linkage on the embeddings, cut where their mean size
     reaches `cluster_size`. Of a pool of more than `max_clustered` samples a random part
-    is clustered, and every other sample belongs to the cluster of the nearest one: memory
-    does not grow with the square of the pool. Without `fit` the clusters are made anew
-    in every `select`, from the embeddings which that is given; after `fit` they stay,
-    which is right as long as embeddings come from the same network.
+    is clustered, and every other sample belongs to the cluster of the nearest one of
+    these, so memory does not grow with the square of the pool. Without `fit` the
+    clusters are made anew in every `select`, from the embeddings which that is given;
+    after `fit` they stay, which is right as long as embeddings come from one network.
 
     Parameters
     ----------
@@ -172,10 +174,10 @@ class ClusterMargin(ScoreStrategy):
     Examples
     --------
     >>> from mdal.strategies import ClusterMargin, PoolView
-    >>> view = PoolView([[0.1, 0.0], [0.1, 0.0], [0.2, 0.0]], [[0.0], [0.1], [9.0]])
-    >>> strategy = ClusterMargin(cluster_size=1, random_state=0)
-    >>> strategy.fit(view).select(view, 1)  # the cluster of one comes first
-    array([2])
+    >>> view = PoolView([[0.1, 0.0]] * 4, [[0.0], [0.1], [0.2], [9.0]])
+    >>> strategy = ClusterMargin(cluster_size=2, random_state=0)
+    >>> strategy.select(view, 1)  # the cluster of one sample comes first
+    array([3])
     """
 
     def __init__(
@@ -296,7 +298,9 @@ class CLUE(ScoreStrategy):
     def utilities(self, view):
         """Return the weights; see :meth:`ScoreStrategy.utilities`."""
         temperature = check_number(self.temperature, "temperature", strict=True)
-        return by_blocks(lambda l: entropy(softmax(l, temperature)), view.logits)
+        return by_blocks(
+            lambda logits: entropy(softmax(logits, temperature)), view.logits
+        )
 
     def pick(self, view, n, rng):
         """Return the rows nearest to centroids; see :meth:`Strategy.pick`."""

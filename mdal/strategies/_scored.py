@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from .._validation import check_number, check_seed
+from .._validation import check_number
 from ..scores import (
     by_blocks,
     entropy,
@@ -38,18 +38,12 @@ class Random(TransformerStrategy):
         self.random_state = random_state
 
     def describe(self, view):
-        """Return random numbers; see :meth:`transform`."""
-        from_seed = check_seed(self.random_state).random_sample((len(view), 1))
-        return from_seed.astype(view.logits.dtype)
+        """Return a column of ones, as all samples are worth the same."""
+        return np.ones((len(view), 1), view.logits.dtype)
 
     def pick(self, view, n, rng):
         """Return random rows; see :meth:`Strategy.pick`."""
         return rng.permutation(len(view))[:n]
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = True
-        return tags
 
 
 class Margin(ScoreStrategy):

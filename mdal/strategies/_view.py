@@ -162,7 +162,7 @@ class PoolView:
 
 
 def joined(views: list[PoolView]) -> PoolView:
-    """Return one view of the rows of all; the labelled samples are those of the first."""
+    """Return one view of all rows; the labelled samples are those of the first."""
     first = views[0]
     columns = {}
     for field in fields(PoolView):
