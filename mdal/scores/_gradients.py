@@ -80,7 +80,14 @@ def gradient_norm(factors: tuple[NDArray, ...]) -> NDArray:
     array([1.768])
     """
     factors = check_factors(factors)
-    return np.prod([np.linalg.norm(factor, axis=1) for factor in factors], axis=0)
+    return np.prod([by_blocks(_norms, factor) for factor in factors], axis=0)
+
+
+def _norms(array: NDArray) -> NDArray:
+    """Return the length of each row; no square overflows or vanishes."""
+    largest = np.abs(array).max(axis=1, initial=0)
+    scale = np.where(largest > 0, largest, 1)
+    return largest * np.linalg.norm(array / scale[:, None], axis=1)
 
 
 def check_factors(factors) -> list[NDArray]:
@@ -123,11 +130,13 @@ def expected_gradient_length(
     array([1.414, 0.   ])
     """
     p = check_probabilities(probabilities)
-    # |p|^2 - 2 p_y + 1 = (1 - p_y)^2 + sum of the other squares: no cancellation.
-    squares = p**2
-    others = np.maximum(squares.sum(axis=1, keepdims=True) - squares, 0)
-    length = (p * np.sqrt((1 - p) ** 2 + others)).sum(axis=1)
+    # |p|^2 - 2 p_y + 1 = (1 - p_y)^2 + the other squares. For the predicted class
+    # both are sums of small numbers, not differences of numbers near 1.
+    _, rest = without_predicted(p)
+    others = (p**2).sum(axis=1, keepdims=True) - rest**2
+    length = (rest * np.sqrt((1 - rest) ** 2 + others)).sum(axis=1)
+    length += p.max(axis=1) * np.hypot(rest.sum(axis=1), np.linalg.norm(rest, axis=1))
     if embedding is None:
         return length
     embedding = check_matrix(embedding, "embedding", len(p))
-    return length * np.linalg.norm(embedding, axis=1)
+    return length * by_blocks(_norms, embedding)

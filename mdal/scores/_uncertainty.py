@@ -71,11 +71,14 @@ def softmax(logits: ArrayLike, temperature: float = 1.0) -> NDArray:
     temperature = check_number(temperature, "temperature", strict=True)
     if len(logits) == 0:
         return logits
-    # The largest logit becomes 0 first: no division can then overflow upwards.
-    shifted = logits - logits.max(axis=1, keepdims=True)
+    limits = np.finfo(logits.dtype)
+    temperature = logits.dtype.type(np.clip(temperature, limits.tiny, limits.max))
     with np.errstate(over="ignore"):
-        shifted /= logits.dtype.type(temperature)
-    return special.softmax(shifted, axis=1)
+        # The largest logit becomes 0 first, so that others can only become -infinity.
+        powers = (logits - logits.max(axis=1, keepdims=True)) / temperature
+    np.exp(powers, out=powers)
+    powers /= powers.sum(axis=1, keepdims=True)
+    return powers
 
 
 def _two_largest(values: NDArray, missing: float) -> tuple[NDArray, NDArray]:
@@ -196,7 +199,8 @@ def free_energy(logits: ArrayLike) -> NDArray:
     >>> free_energy([[0.0, 0.0], [10.0, 0.0]]).round(3)
     array([ -0.693, -10.   ])
     """
-    return -special.logsumexp(_check_logits(logits), axis=1)
+    with np.errstate(over="ignore"):
+        return -special.logsumexp(_check_logits(logits), axis=1)
 
 
 def logit_margin(logits: ArrayLike) -> NDArray:
@@ -222,4 +226,5 @@ def logit_margin(logits: ArrayLike) -> NDArray:
     array([2., 0.])
     """
     largest, second = _two_largest(_check_logits(logits), missing=-np.inf)
-    return largest - second
+    with np.errstate(over="ignore"):
+        return largest - second

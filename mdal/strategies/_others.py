@@ -1,6 +1,7 @@
 """Other people's strategies: any callable, and those of scikit-activeml."""
 
 import inspect
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,16 +79,19 @@ class SkactivemlStrategy(Strategy):
     def pick(self, view, n, rng):
         """Return the strategy's answer; see :meth:`Strategy.pick`."""
         X, y, n_labelled = _partly_labelled(view)
-        strategy = clone(self.query_strategy).set_params(
-            missing_label=np.nan, random_state=rng.randint(np.iinfo(np.int32).max)
-        )
-        rows = strategy.query(
-            X,
-            y,
-            **self._model(strategy, view, X[n_labelled:]),
-            candidates=np.arange(n_labelled, len(X)),
-            batch_size=n,
-        )
+        seed = rng.randint(np.iinfo(np.int32).max)
+        strategy = clone(self.query_strategy)
+        strategy.set_params(missing_label=np.nan, random_state=seed)
+        model = self._model(strategy, view, X[n_labelled:])
+        # Some of these strategies cluster with NumPy's global generator.
+        with _global_generator(seed):
+            rows = strategy.query(
+                X,
+                y,
+                **model,
+                candidates=np.arange(n_labelled, len(X)),
+                batch_size=n,
+            )
         return np.asarray(rows) - n_labelled
 
     def _model(self, strategy, view: PoolView, X: NDArray) -> dict:
@@ -112,6 +116,17 @@ class SkactivemlStrategy(Strategy):
         if self.clf is not None:
             return {name: clone(self.clf)}
         return {name: _predictions(X, view), f"fit_{name}": False}
+
+
+@contextmanager
+def _global_generator(seed: int):
+    """Seed NumPy's global generator, and put it back afterwards."""
+    state = np.random.get_state()  # noqa: NPY002
+    np.random.seed(seed)  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(state)  # noqa: NPY002
 
 
 def _partly_labelled(view: PoolView) -> tuple[NDArray, NDArray, int]:
