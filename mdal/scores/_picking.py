@@ -60,14 +60,15 @@ def top_n(scores: ArrayLike, n: int) -> NDArray[np.intp]:
     return rows[np.argsort(scores[rows], kind="stable")][::-1]
 
 
-def _scale(*arrays: NDArray) -> float:
-    """Return what to divide by so that no square overflows or vanishes; mostly 1."""
+def rescaled(*arrays: NDArray) -> tuple[float, *tuple[NDArray, ...]]:
+    """Return a number, mostly 1, and the arrays divided by it.
+
+    No square of the result overflows, nor does that of its largest number vanish.
+    """
     largest = max(np.abs([a.max(initial=0), a.min(initial=0)]).max() for a in arrays)
-    return 1.0 if largest == 0 or 1e-3 < largest < 1e3 else largest
-
-
-def _rescaled(array: NDArray, scale: float) -> NDArray:
-    return array if scale == 1 else array / scale
+    if largest == 0 or 1e-3 < largest < 1e3:
+        return 1.0, *arrays
+    return largest, *(array / largest for array in arrays)
 
 
 class _Seeding:
@@ -78,7 +79,7 @@ class _Seeding:
     """
 
     def __init__(self, factors: list[NDArray]):
-        self.factors = [_rescaled(factor, _scale(factor)) for factor in factors]
+        self.factors = [rescaled(factor)[1] for factor in factors]
         self.norms = np.prod([squared_norms(f) for f in self.factors], axis=0)
         self.squared = np.full(len(self.norms), np.inf, self.norms.dtype)
         self.cumulative = None
@@ -241,9 +242,8 @@ def distance_to_labelled(
     array([1., 2.])
     """
     embedding, labelled = _check_embeddings(embedding, labelled)
-    scale = _scale(embedding, labelled)
-    near = _nearest(_rescaled(embedding, scale), _rescaled(labelled, scale))
-    return near * embedding.dtype.type(scale)
+    scale, embedding, labelled = rescaled(embedding, labelled)
+    return _nearest(embedding, labelled) * embedding.dtype.type(scale)
 
 
 def _check_embeddings(embedding, labelled) -> tuple[NDArray, NDArray]:
@@ -299,9 +299,8 @@ def k_centre(
     """
     embedding, labelled = _check_embeddings(embedding, labelled)
     n = check_pickable(n, len(embedding))
-    scale = _scale(embedding, labelled)
-    embedding = _rescaled(embedding, scale)
-    squared = _nearest(embedding, _rescaled(labelled, scale)) ** 2
+    _, embedding, labelled = rescaled(embedding, labelled)
+    squared = _nearest(embedding, labelled) ** 2
     norms = squared_norms(embedding)
     picked = np.empty(n, dtype=np.intp)
     for pick in range(n):

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import pdist
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
@@ -24,6 +25,7 @@ from ..scores import (
     softmax,
     top_n,
 )
+from ..scores._picking import rescaled
 from ._base import ScoreStrategy, TransformerStrategy
 
 
@@ -222,9 +224,9 @@ class ClusterMargin(ScoreStrategy):
             exemplars, clusters = self._cluster(view.positions, rng)
         looked_at = min(len(view), math.ceil(factor * n))
         rows = np.sort(top_n(self.utilities(view), looked_at))
-        nearest = pairwise_distances_argmin(
-            view.positions[rows].astype(np.float64), exemplars
-        )
+        positions = view.positions[rows].astype(np.float64)
+        _, positions, exemplars = rescaled(positions, exemplars)
+        nearest = pairwise_distances_argmin(positions, exemplars)
         return rows[_in_turn(clusters[nearest], n, rng)]
 
     def _cluster(self, embedding, rng) -> tuple[NDArray, NDArray]:
@@ -237,25 +239,24 @@ class ClusterMargin(ScoreStrategy):
         if len(embedding) == 1:
             return embedding, np.zeros(1, dtype=np.intp)
         most = max(1, len(embedding) // cluster_size)
-        tree = linkage(embedding, method="average")
+        tree = linkage(pdist(rescaled(embedding)[1]), method="average")
         return embedding, fcluster(tree, most, criterion="maxclust")
 
 
 def _in_turn(clusters: NDArray, n: int, rng) -> NDArray:
     """Return n rows, one of each cluster in turn, the smallest clusters first.
 
-    Clusters of the same size come in the order of their first rows.
+    Chance decides about the order within a cluster and of clusters of one size.
     """
-    _, first, codes, sizes = np.unique(
-        clusters, return_index=True, return_inverse=True, return_counts=True
-    )
     shuffled = rng.permutation(len(clusters))
-    # How many of its cluster come before a row: the turn in which it is taken.
-    by_cluster = shuffled[np.argsort(codes[shuffled], kind="stable")]
-    starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    _, first, codes, sizes = np.unique(
+        clusters[shuffled], return_index=True, return_inverse=True, return_counts=True
+    )
+    # How many of its cluster come before a row is the turn in which it is taken.
     turns = np.empty(len(clusters), dtype=np.intp)
-    turns[by_cluster] = np.arange(len(clusters)) - starts
-    return np.lexsort([first[codes], sizes[codes], turns])[:n]
+    starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    turns[np.argsort(codes, kind="stable")] = np.arange(len(clusters)) - starts
+    return shuffled[np.lexsort([first[codes], sizes[codes], turns])[:n]]
 
 
 class CLUE(ScoreStrategy):
@@ -307,7 +308,8 @@ class CLUE(ScoreStrategy):
         largest = max(check_count(self.max_rows, "max_rows", minimum=1), 20 * n)
         weights = self.utilities(view)
         rows = np.sort(top_n(weights, min(len(view), largest)))
-        weights, embedding = weights[rows], view.positions[rows]
+        weights = weights[rows]
+        _, embedding = rescaled(view.positions[rows])
         # Certain samples have weight 0; where all have, all count the same.
         weights = np.maximum(weights, 1e-9 * weights.max()) if weights.any() else None
         centroids = _centroids(embedding, n, weights, rng)
