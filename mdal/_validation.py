@@ -97,11 +97,15 @@ def check_matrix(values: ArrayLike, name: str, n_rows: int | None = None) -> NDA
 
     Arrays of other real numbers are converted.
     """
-    array = np.asarray(values)
-    if array.dtype not in (np.float32, np.float64) or array.ndim != 2:
-        array = check_finite(values, name, (n_rows, None))
-        precision = np.float32 if array.dtype == np.float16 else np.float64
-        return array.astype(precision)
+    array = values
+    if not (
+        isinstance(array, np.ndarray)
+        and array.ndim == 2
+        and array.dtype in (np.float32, np.float64)
+    ):
+        array = check_finite(values, name, (None, None))
+        small = array.dtype in (np.float16, np.float32)
+        array = array.astype(np.float32 if small else np.float64, copy=False)
     if n_rows is not None and len(array) != n_rows:
         raise ValueError(
             f"{name} has {len(array)} rows for {n_rows} samples; pass one row for each"

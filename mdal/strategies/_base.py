@@ -10,11 +10,14 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
+from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from .._validation import check_count, check_seed
 from ..scores import top_n
 from ._view import PoolView
+
+_PRECISIONS = [np.float64, np.float32]
 
 
 class FewerSamplesWarning(UserWarning):
@@ -87,7 +90,7 @@ class Strategy(BaseEstimator, ABC):
         return rng.random_sample((len(view), 1))
 
     def fit(self, X, y=None):
-        """Record the number of classes; strategies can be used without it.
+        """Record the number of classes; not needed before `select`.
 
         Parameters
         ----------
@@ -100,8 +103,20 @@ class Strategy(BaseEstimator, ABC):
         -------
         self
         """
-        self._check_view(X, reset=True)
+        if isinstance(X, PoolView):
+            view = X
+        else:
+            view = PoolView(check_array(X, dtype=_PRECISIONS, estimator=self))
+        learned = self._learn(view)
+        logits = X.logits if isinstance(X, PoolView) else X
+        validate_data(self, logits, skip_check_array=True)  # records the classes
+        for name, value in learned.items():
+            setattr(self, name, value)
         return self
+
+    def _learn(self, view: PoolView) -> dict:
+        """Return the fitted attributes by name; a fit that fails sets none of them."""
+        return {}
 
     def select(self, X, n, random_state=None):
         """Pick samples to label next.
@@ -121,7 +136,7 @@ class Strategy(BaseEstimator, ABC):
             Distinct rows of X that are available; all of them, with a
             :class:`FewerSamplesWarning`, if there are fewer than n.
         """
-        view = self._check_view(X, reset=False)
+        view = self._check_view(X)
         n = check_count(n, "n")
         if random_state is None:
             random_state = getattr(self, "random_state", None)
@@ -140,12 +155,12 @@ class Strategy(BaseEstimator, ABC):
         among = view if view.available is None else view.take(rows)
         return rows[_check_picked(self.pick(among, n, rng), n, len(rows))]
 
-    def _check_view(self, X, reset: bool) -> PoolView:
+    def _check_view(self, X) -> PoolView:
+        """Return a view with the number of classes of `fit`, if there was a fit."""
         if isinstance(X, PoolView):
-            validate_data(self, X.logits, reset=reset, skip_check_array=True)
+            validate_data(self, X.logits, reset=False, skip_check_array=True)
             return X
-        X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
-        return PoolView(X)
+        return PoolView(validate_data(self, X, reset=False, dtype=_PRECISIONS))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -201,23 +216,8 @@ class TransformerStrategy(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Str
         ndarray of shape (n_samples, n_outputs)
         """
 
-    def fit(self, X, y=None):
-        """Record the numbers of classes and outputs; not needed before `select`.
-
-        Parameters
-        ----------
-        X : PoolView or array-like of shape (n_samples, n_classes)
-            What the model says; an array is taken as logits.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
-        view = self._check_view(X, reset=True)
-        self._n_features_out = self.describe(view.take(slice(1))).shape[1]
-        return self
+    def _learn(self, view):
+        return {"_n_features_out": self.describe(view.take(slice(1))).shape[1]}
 
     def transform(self, X):
         """Return the scores or the embedding by which samples are picked.
@@ -232,7 +232,7 @@ class TransformerStrategy(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Str
         ndarray of shape (n_samples, n_outputs)
             Of all rows, available or not.
         """
-        view = self._check_view(X, reset=False)
+        view = self._check_view(X)
         return self.describe(view)
 
     def __sklearn_tags__(self):
@@ -273,7 +273,13 @@ class ScoreStrategy(TransformerStrategy):
 
     def describe(self, view):
         """Return the utilities as a column; see :meth:`transform`."""
-        return np.asarray(self.utilities(view))[:, None]
+        utilities = np.asarray(self.utilities(view))
+        if utilities.shape != (len(view),):
+            raise ValueError(
+                f"utilities returned an array of shape {utilities.shape} for "
+                f"{len(view)} samples; return one number for each"
+            )
+        return utilities[:, None]
 
     def screen(self, view, rng):
         """Return the utilities as a column; see :meth:`Strategy.screen`."""
@@ -281,4 +287,4 @@ class ScoreStrategy(TransformerStrategy):
 
     def pick(self, view, n, rng):
         """Return the rows of the largest utilities; see :meth:`Strategy.pick`."""
-        return top_n(self.utilities(view), n)
+        return top_n(self.describe(view)[:, 0], n)

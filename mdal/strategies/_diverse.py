@@ -190,26 +190,11 @@ class ClusterMargin(ScoreStrategy):
         self.max_clustered = max_clustered
         self.random_state = random_state
 
-    def fit(self, X, y=None):
-        """Cluster the samples of a pool, for all following selections.
-
-        Parameters
-        ----------
-        X : PoolView or array-like of shape (n_samples, n_classes)
-            What the model says; an array is taken as logits.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
-        super().fit(X)
-        view = self._check_view(X, reset=False)
-        self.exemplars_, self.clusters_ = self._cluster(
-            view.positions, check_seed(self.random_state)
-        )
-        return self
+    def _learn(self, view):
+        rng = check_seed(self.random_state)
+        exemplars, clusters = self._cluster(view.positions, rng)
+        own = {"exemplars_": exemplars, "clusters_": clusters}
+        return {**super()._learn(view), **own}
 
     def utilities(self, view):
         """Return negative margins; see :meth:`ScoreStrategy.utilities`."""
@@ -225,6 +210,11 @@ class ClusterMargin(ScoreStrategy):
         looked_at = min(len(view), math.ceil(factor * n))
         rows = np.sort(top_n(self.utilities(view), looked_at))
         positions = view.positions[rows].astype(np.float64)
+        if positions.shape[1] != exemplars.shape[1]:
+            raise ValueError(
+                f"the embedding has {positions.shape[1]} columns where fit saw "
+                f"{exemplars.shape[1]}; fit again"
+            )
         _, positions, exemplars = rescaled(positions, exemplars)
         nearest = pairwise_distances_argmin(positions, exemplars)
         return rows[_in_turn(clusters[nearest], n, rng)]

@@ -51,6 +51,8 @@ class Mixture(TransformerStrategy):
         members = self._members()
         quotas = [1] * len(members) if self.quotas is None else self.quotas
         quotas = check_weights(quotas, "quotas", len(members))
+        if not quotas.any():
+            raise ValueError("all quotas are 0; give at least one strategy a share")
         left, picked = np.arange(len(view)), []
         for strategy, quota in zip(members, allocate(quotas, n), strict=True):
             rows = strategy.select(view.take(left), int(quota), rng)

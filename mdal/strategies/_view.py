@@ -174,7 +174,16 @@ def joined(views: list[PoolView]) -> PoolView:
             raise ValueError(
                 f"{field.name} is missing in some blocks; pass it in all or in none"
             )
-        columns[field.name] = np.concatenate(parts) if all(given) else None
+        if not all(given):
+            columns[field.name] = None
+            continue
+        for part in parts:
+            if part.shape[1:] != parts[0].shape[1:]:
+                raise ValueError(
+                    f"{field.name} has {part.shape[1]} columns in one block and "
+                    f"{parts[0].shape[1]} in another; pass blocks of one model"
+                )
+        columns[field.name] = np.concatenate(parts)
     return replace(first, **columns)
 
 
