@@ -296,6 +296,15 @@ def test_kmeans_plus_plus_never_repeats(n_rows, width, seed, data):
     assert np.array_equal(picked, kmeans_plus_plus((x, x), n, seed))
 
 
+def test_the_rows_compared_at_a_time_change_no_pick(monkeypatch):
+    rng = np.random.default_rng(0)
+    factors = rng.normal(size=(700, 4)), rng.normal(size=(700, 6))
+    whole = kmeans_plus_plus(factors, 100, 0)
+    for rows in (1, 64, 699):
+        monkeypatch.setattr("mdal.scores._picking._ROWS", rows)
+        assert np.array_equal(kmeans_plus_plus(factors, 100, 0), whole)
+
+
 def test_kmeans_plus_plus_changes_no_input():
     x = np.random.default_rng(0).normal(size=(50, 3)) * 1e8
     x.flags.writeable = False
