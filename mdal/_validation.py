@@ -68,12 +68,16 @@ def check_option(value, name: str, options) -> str:
     return value
 
 
-def check_finite(values: ArrayLike, name: str, shape: tuple) -> NDArray:
-    """Return a copy as finite numbers of the shape, in which None is any length."""
+def _regular(values: ArrayLike, name: str) -> NDArray:
     try:
-        array = np.array(values)
+        return np.asarray(values)
     except ValueError as error:
         raise ValueError(f"{name} is ragged; pass a regular array") from error
+
+
+def check_finite(values: ArrayLike, name: str, shape: tuple) -> NDArray:
+    """Return a copy as finite numbers of the shape, in which None is any length."""
+    array = np.array(_regular(values, name))
     if array.dtype == object and not any(
         isinstance(value, bool | np.bool_ | str) for value in array.flat
     ):
@@ -93,19 +97,22 @@ def check_finite(values: ArrayLike, name: str, shape: tuple) -> NDArray:
 
 
 def check_matrix(values: ArrayLike, name: str, n_rows: int | None = None) -> NDArray:
-    """Return finite float32 or float64 numbers in two dimensions, without a copy.
+    """Return finite float32 or float64 numbers in two dimensions, row after row.
 
-    Arrays of other real numbers are converted.
+    Such an array is not copied; other real numbers and orders are converted.
     """
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked values; fill them or drop their rows")
     array = values
-    if not (
-        isinstance(array, np.ndarray)
-        and array.ndim == 2
-        and array.dtype in (np.float32, np.float64)
-    ):
-        array = check_finite(values, name, (None, None))
+    if not (isinstance(array, np.ndarray) and array.dtype in (np.float32, np.float64)):
+        array = check_finite(values, name, (None,) * np.ndim(_regular(values, name)))
         small = array.dtype in (np.float16, np.float32)
         array = array.astype(np.float32 if small else np.float64, copy=False)
+    if array.ndim != 2:
+        raise ValueError(
+            f"{name} has shape {array.shape}; pass two dimensions, one row per sample"
+        )
+    array = np.ascontiguousarray(array)
     if n_rows is not None and len(array) != n_rows:
         raise ValueError(
             f"{name} has {len(array)} rows for {n_rows} samples; pass one row for each"
@@ -113,8 +120,13 @@ def check_matrix(values: ArrayLike, name: str, n_rows: int | None = None) -> NDA
     # The sum is finite if every number is, unless it overflows, and takes no memory.
     with np.errstate(all="ignore"):
         finite = np.isfinite(array.sum())
-    if not finite and not all(np.isfinite(row).all() for row in array):
-        raise ValueError(f"{name} contains NaN or infinity; replace it by a number")
+    if not finite:
+        for number, row in enumerate(array):
+            if not np.isfinite(row).all():
+                raise ValueError(
+                    f"{name} contains NaN or infinity in row {number}; replace it by a "
+                    "number or drop the row"
+                )
     return array
 
 
@@ -132,8 +144,8 @@ def check_probabilities(values: ArrayLike, name: str = "probabilities") -> NDArr
         )
     sums = probabilities.sum(axis=1)
     row = int(np.abs(sums - 1).argmax())
-    # Probabilities that were computed in half precision are this far from 1.
-    if abs(sums[row] - 1) > 5e-3:
+    # Single precision may have come from half precision, double from single.
+    if abs(sums[row] - 1) > (2e-3 if sums.dtype == np.float32 else 1e-5):
         raise ValueError(
             f"row {row} of {name} sums to {sums[row]:.6g}; every row must sum to 1: "
             "take the softmax of logits first"

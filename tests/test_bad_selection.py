@@ -53,6 +53,11 @@ WRONG = {
         ValueError,
         "shape",
     ),
+    "softmax without classes": (
+        lambda: softmax(np.zeros((2, 0))),
+        ValueError,
+        "no column",
+    ),
     "logits without classes": (
         lambda: logit_margin(np.zeros((2, 0))),
         ValueError,
@@ -76,6 +81,11 @@ WRONG = {
         lambda: least_confidence([[-0.5, 1.5]]),
         ValueError,
         "contains -0.5",
+    ),
+    "rows that sum to a little more": (
+        lambda: entropy([[1.004, 0.0]]),
+        ValueError,
+        "row 0 .* 1.004",
     ),
     "probabilities NaN": (lambda: margin([[nan, 1.0]]), ValueError, "probabilities"),
     "probabilities without classes": (
@@ -136,6 +146,16 @@ WRONG = {
         lambda: PoolView(good, [[inf], [0.0], [0.0]]),
         ValueError,
         "embedding contains",
+    ),
+    "masked embedding": (
+        lambda: PoolView(good, np.ma.masked_array(three, mask=three > 0)),
+        ValueError,
+        "embedding has masked values",
+    ),
+    "whole numbers of other samples": (
+        lambda: PoolView(good, [[1, 2]]),
+        ValueError,
+        "embedding has 1 rows for 3 samples",
     ),
     "embedding of other samples": (
         lambda: PoolView(good, three[:2]),
@@ -263,6 +283,21 @@ WRONG = {
         ValueError,
         "4 columns",
     ),
+    "clusters of nothing": (
+        lambda: ClusterMargin().fit(PoolView(np.empty((0, 2)))),
+        ValueError,
+        "no sample to cluster",
+    ),
+    "a table for a strategy": (
+        lambda: get_strategy(pd.DataFrame()),
+        TypeError,
+        "of type DataFrame",
+    ),
+    "no mixture": (
+        lambda: Mixture(None).select(good, 1),
+        ValueError,
+        "strategies=None",
+    ),
     "a mixture of nothing": (
         lambda: Mixture([]).select(good, 1),
         ValueError,
@@ -290,6 +325,27 @@ WRONG = {
     ),
     # streams
     "no block": (lambda: select_streamed("margin", [], 1), ValueError, "no block"),
+    "one array for blocks": (
+        lambda: select_streamed("margin", good, 1),
+        TypeError,
+        "blocks is one ndarray",
+    ),
+    "a domain that is not there": (
+        lambda: select_streamed(
+            "margin", [PoolView(good, domains=[1, 2, 2])], {"1": 1}
+        ),
+        ValueError,
+        r"domain '1', .* are \[1, 2\]",
+    ),
+    "blocks of different names": (
+        lambda: select_streamed(
+            "margin",
+            [PoolView(good, domains=[1, 2, 2]), PoolView(good, domains=list("abc"))],
+            {1: 1},
+        ),
+        TypeError,
+        "domains is text",
+    ),
     "nothing kept": (
         lambda: select_streamed("margin", [good], 1, keep=0),
         ValueError,
@@ -377,6 +433,37 @@ def test_wrong_utilities_of_ones_own_are_named(utilities, message):
 def test_other_forms_of_arrays_are_legal(form):
     assert Margin().select(form, 3).tolist() == [2, 0, 1]
     assert CoreSet().select(PoolView(form), 1).tolist() == [1]
+
+
+def test_a_screen_of_ones_own_is_checked():
+    class Own(CoreSet):
+        def screen(self, view, luck):
+            return luck
+
+    with pytest.raises(ValueError, match="screen returned an array of shape"):
+        select_streamed(Own(), [good], 1)
+
+
+def test_the_order_of_an_array_in_memory_changes_no_pick():
+    logits = np.asfortranarray(
+        np.tile(np.linspace(0, 1, 17, dtype=np.float32), (12, 1))
+    )
+    blocks = [logits[:5], logits[5:6], logits[6:]]
+    for name in ("margin", "entropy", "least_confidence", "egl"):
+        rows = get_strategy(name).select(PoolView(logits), 3)
+        assert rows.tolist() == [0, 1, 2]
+        assert select_streamed(name, blocks, 3).tolist() == [0, 1, 2]
+
+
+def test_nothing_is_a_legal_pool():
+    nothing = PoolView(np.empty((0, 2)), np.empty((0, 3)), available=[])
+    assert BADGE().transform(nothing).shape == (0, 6)
+    assert Margin().select(np.empty((0, 2)), 0).tolist() == []
+
+
+def test_tiny_outlier_scores_still_compare():
+    view = PoolView(good.astype(np.float32), outlier=[1e-60, 2e-60, 1e-50])
+    assert GraDS().select(view, 1, 0).tolist() == [2]
 
 
 def test_whole_numbers_are_legal_logits():

@@ -346,6 +346,16 @@ def test_distances_do_not_overflow(scale):
     assert found == pytest.approx([0, 3, 4])
 
 
+def test_copies_are_picked_in_the_order_of_rows():
+    rng = np.random.default_rng(0)
+    for dtype in (np.float32, np.float64):
+        z = rng.permutation(np.repeat(rng.normal(size=(5, 9)) + 5, 4, axis=0))
+        picked = k_centre(z.astype(dtype), 12)
+        assert len(np.unique(z[picked[:5]], axis=0)) == 5
+        rest = np.delete(np.arange(20), picked[:5])
+        assert picked[5:].tolist() == rest[:7].tolist()
+
+
 def test_distances_without_labelled_rows_are_to_the_origin():
     assert distance_to_labelled([[3.0, 4.0]]) == [5.0]
     assert distance_to_labelled([[3.0, 4.0]], np.empty((0, 2))) == [5.0]

@@ -18,7 +18,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mdal.scores import entropy, free_energy, gradient_norm, margin, softmax
+from mdal.scores import (
+    distance_to_labelled,
+    entropy,
+    free_energy,
+    gradient_norm,
+    margin,
+    softmax,
+)
 from mdal.strategies import (
     BADGE,
     CLUE,
@@ -57,7 +64,7 @@ DRAWN = [
     GraDS(),
     ClusterMargin(),
     CLUE(),
-    Mixture(["badge", "margin", "random"], [2, 1, 1]),
+    Mixture(["badge", "random", "random"], [2, 1, 1]),
 ]
 OTHERS = [
     CallableStrategy(last_rows),
@@ -200,9 +207,9 @@ def cut(view, data):
     return [view.take(slice(a, b)) for a, b in pairwise(edges)]
 
 
-@each([*SCORED, Energy()])
+@each([*SCORED, Energy(), EADA()])
 @given(views(), st.data())
-def test_ranking_by_scores_loses_nothing_in_a_stream(strategy, view, data):
+def test_ranking_loses_nothing_in_a_stream(strategy, view, data):
     n = data.draw(st.integers(0, len(view.candidates())))
     streamed = select_streamed(strategy, cut(view, data), n, keep=1, threshold=0)
     assert np.array_equal(streamed, strategy.select(view, n))
@@ -310,6 +317,101 @@ def test_a_pipeline_shows_what_a_strategy_sees(strategy):
     assert shown.shape == (30, len(pipe.get_feature_names_out()))
 
 
+def kept_in_a_stream(strategy, view, n, **settings):
+    """The rows that are left to pick from, in order."""
+    seen = []
+
+    class Spy(type(strategy)):
+        def pick(self, view, n, rng):
+            seen.append(view.logits[:, -1].astype(int).tolist())
+            return range(n)
+
+    spy = Spy(**strategy.get_params(deep=False))
+    numbered = np.column_stack([view.logits, np.arange(len(view)) - 1e6])
+    view = PoolView(
+        numbered, view.embedding, labelled_embedding=view.labelled_embedding
+    )
+    select_streamed(
+        spy, [view.take(slice(90)), view.take(slice(90, None))], n, **settings
+    )
+    return [row + 10**6 for row in seen[0]]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "worth"),
+    [
+        (BADGE(), lambda view: np.linalg.norm(BADGE().transform(view), axis=1)),
+        (CoreSet(), lambda view: distance_to_labelled(*positions(view))),
+        (CLUE(), lambda view: entropy(softmax(view.logits))),
+        (ClusterMargin(), lambda view: -margin(softmax(view.logits))),
+    ],
+    ids=["badge", "coreset", "clue", "cluster margin"],
+)
+def test_the_most_promising_rows_of_a_stream_are_kept(strategy, worth, normal_view):
+    best = np.argsort(-worth(normal_view))
+    for settings, n_kept in (
+        ({"keep": 10, "threshold": 0}, 30),
+        ({"keep": 1, "threshold": 50}, 50),
+        ({"keep": 1, "threshold": 0}, 3),
+        ({}, 200),
+    ):
+        kept = kept_in_a_stream(strategy, normal_view, 3, **settings)
+        assert kept == sorted(best[:n_kept])
+
+
+def positions(view):
+    return view.embedding, view.labelled_embedding
+
+
+def test_a_mixture_keeps_what_any_of_its_strategies_would(normal_view):
+    mixture = Mixture([BADGE(), CoreSet()])
+    kept = kept_in_a_stream(mixture, normal_view, 3, keep=5, threshold=0)
+    each_kept = [
+        kept_in_a_stream(strategy, normal_view, 3, keep=5, threshold=0)
+        for strategy in (BADGE(), CoreSet())
+    ]
+    assert kept == sorted({*each_kept[0], *each_kept[1]})
+
+
+def test_the_labelled_samples_of_the_first_block_are_those_of_the_pool(normal_view):
+    later = PoolView(normal_view.logits, normal_view.embedding)
+    blocks = [normal_view.take(slice(9)), later.take(slice(9, None))]
+    blocks[0] = PoolView(
+        blocks[0].logits,
+        blocks[0].embedding,
+        labelled_embedding=normal_view.labelled_embedding,
+    )
+    streamed = select_streamed("coreset", blocks, 4, keep=1, threshold=0)
+    whole = PoolView(
+        normal_view.logits,
+        normal_view.embedding,
+        labelled_embedding=normal_view.labelled_embedding,
+    )
+    expected = select_streamed("coreset", [whole], 4, keep=1, threshold=0)
+    assert np.array_equal(streamed, expected)
+
+
+def test_domains_of_a_stream_may_have_any_names():
+    logits = np.zeros((4, 2))
+    for names in ([("a", 1), ("a", 2)] * 2, [1, 2] * 2, [1.5, 2.5] * 2):
+        view = PoolView(logits, domains=names)
+        picked = select_streamed("margin", [view], {names[1]: 2, names[0]: 1})
+        assert {k: v.tolist() for k, v in picked.items()} == {
+            names[1]: [1, 3],
+            names[0]: [0],
+        }
+    assert select_streamed("margin", [view], {}) == {}
+
+
+def test_an_exhausted_domain_is_named():
+    view = PoolView(
+        np.zeros((3, 2)), domains=list("aab"), available=[True, True, False]
+    )
+    with pytest.warns(FewerSamplesWarning, match="n=1 exceeds the 0 .* domain 'b'"):
+        picked = select_streamed("badge", [view], {"a": 1, "b": 1})
+    assert len(picked["a"]) == 1 and len(picked["b"]) == 0
+
+
 # What each one does
 
 
@@ -399,6 +501,10 @@ def test_eada_takes_small_margins_among_high_energies(normal_view):
     expected = half[np.argsort(margins[half])][:10]
     assert np.array_equal(EADA().select(normal_view, 10), expected)
     assert len(EADA(kept=0.0).select(normal_view, 10)) == 10
+    odd = normal_view.take(np.arange(3))  # half of 3 is 2
+    by_energy = np.argsort(-free_energy(odd.logits))
+    margins = np.diff(np.sort(odd.logits, axis=1)[:, -2:])[:, 0]
+    assert EADA().select(odd, 1)[0] == min(by_energy[:2], key=lambda a: margins[a])
 
 
 def slow_cluster_margin(view, n, rng, factor=5, cluster_size=5):
@@ -501,8 +607,34 @@ def test_clue_weighs_by_entropy_at_a_temperature(normal_view):
 
 def test_clue_looks_at_the_heaviest_rows_of_a_large_pool(normal_view):
     heavy = CLUE().transform(normal_view)[:, 0].argsort()[::-1][:40]
-    rows = CLUE(max_rows=40).select(normal_view, 2, 0)
-    assert set(rows) <= set(heavy)
+    for seed in range(5):
+        rows = CLUE(max_rows=40).select(normal_view, 2, seed)
+        assert set(rows) <= set(heavy)
+        assert set(CLUE(max_rows=5).select(normal_view, 2, seed)) == set(rows)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_clue_weighs_the_nearly_certain_relative_to_each_other(dtype):
+    rng = np.random.default_rng(0)
+    logits = np.zeros((50, 2), dtype)
+    logits[:, 0] = (97 if dtype == np.float32 else 720) + rng.uniform(size=50)
+    view = PoolView(logits, rng.normal(size=(50, 3)).astype(dtype))
+    assert len(set(CLUE().select(view, 5, 0))) == 5
+
+
+@each([CoreSet(), CLUE()])
+def test_a_common_offset_is_not_lost_in_single_precision(strategy):
+    rng = np.random.default_rng(0)
+    z, zeros = rng.normal(size=(300, 16)) + 1000, np.zeros((300, 2))
+    labelled = rng.normal(size=(5, 16)) + 1000
+
+    def picked(dtype):
+        view = PoolView(
+            zeros, z.astype(dtype), labelled_embedding=labelled.astype(dtype)
+        )
+        return strategy.select(view, 20, 0)
+
+    assert len(set(picked(np.float32)) & set(picked(np.float64))) >= 19
 
 
 def test_coreset_goes_away_from_what_is_labelled():
@@ -534,6 +666,13 @@ def test_quotas_are_shares_of_what_is_asked(quotas, n, shares):
     assert [int((rows < 50).sum()), int((rows >= 50).sum())] == shares
 
 
+def test_a_mixture_may_have_members_without_scores(normal_view):
+    mixture = Mixture([last_rows, "margin"]).fit(normal_view)
+    assert mixture.select(normal_view, 2)[0] == 199
+    with pytest.raises(TypeError, match="has no transform"):
+        mixture.transform(normal_view)
+
+
 def test_a_mixture_of_one_is_that_one(normal_view):
     alone = BADGE().select(normal_view, 20, 5)
     assert np.array_equal(Mixture(["badge"]).select(normal_view, 20, 5), alone)
@@ -549,6 +688,7 @@ def test_a_view_of_probabilities_has_them_back():
 
 def test_a_view_keeps_arrays_without_a_copy(normal_view):
     view = PoolView(normal_view.logits, normal_view.embedding)
+    assert CoreSet().transform(view) is not view.embedding
     assert view.logits is normal_view.logits
     assert view.embedding is normal_view.embedding
 
@@ -709,6 +849,12 @@ def test_strategies_of_scikit_activeml_that_need_more_say_so(
 ):
     with pytest.raises(TypeError, match=message):
         get_strategy(theirs).select(small_view, 2)
+
+
+def test_equal_embeddings_have_the_predictions_of_the_first():
+    view = PoolView([[0.1, 0.0], [5.0, 0.0], [1.0, 0.0]], [[1.0], [1.0], [2.0]])
+    rows = get_strategy(pool.UncertaintySampling()).select(view, 2, 0)
+    assert set(rows.tolist()) == {0, 1}
 
 
 def test_scikit_activeml_needs_the_labels(small_view):

@@ -92,7 +92,7 @@ def _norms(array: NDArray) -> NDArray:
 
 def check_factors(factors) -> list[NDArray]:
     """Return the factors of outer products: matrices of the same number of rows."""
-    factors = (factors,) if hasattr(factors, "ndim") else tuple(factors)
+    factors = factors if isinstance(factors, tuple) else (factors,)
     if not factors:
         raise ValueError("factors is empty; pass at least one array")
     first = check_matrix(factors[0], "factors[0]")

@@ -6,6 +6,7 @@ from sklearn.metrics import pairwise_distances_argmin_min
 
 from .._validation import check_count, check_matrix, check_seed
 from ._gradients import check_factors, squared_norms
+from ._uncertainty import by_blocks
 
 _ROWS = 4096  # compared with new centres at a time
 _CENTRES = 32  # new centres that wait at most until all rows are compared with them
@@ -60,15 +61,25 @@ def top_n(scores: ArrayLike, n: int) -> NDArray[np.intp]:
     return rows[np.argsort(scores[rows], kind="stable")][::-1]
 
 
-def rescaled(*arrays: NDArray) -> tuple[float, *tuple[NDArray, ...]]:
-    """Return a number, mostly 1, and the arrays divided by it.
+def rescaled(*arrays: NDArray) -> tuple[int, *tuple[NDArray, ...]]:
+    """Return an exponent e, mostly 0, and the arrays divided by 2^e.
 
     No square of the result overflows, nor does that of its largest number vanish.
+    Powers of 2 divide without rounding.
     """
     largest = max(np.abs([a.max(initial=0), a.min(initial=0)]).max() for a in arrays)
     if largest == 0 or 1e-3 < largest < 1e3:
-        return 1.0, *arrays
-    return largest, *(array / largest for array in arrays)
+        return 0, *arrays
+    exponent = int(np.frexp(largest)[1])
+    return exponent, *(np.ldexp(array, -exponent) for array in arrays)
+
+
+def _rounding(dtype, width: int) -> float:
+    """Return what rounding leaves of a row's distance to its copy.
+
+    It is relative to their squared norm: some dot products and a difference.
+    """
+    return (16 + 2 * width**0.5) * np.finfo(dtype).eps
 
 
 class _Seeding:
@@ -85,14 +96,12 @@ class _Seeding:
         self.cumulative = None
         self.chosen = np.zeros(len(self.norms), dtype=bool)
         self.waiting: list[int] = []
-        # What rounding leaves of the distance of a row from its copy, relative to
-        # the squared norm: some dot products and a difference.
-        widths = sum(factor.shape[1] for factor in factors)
-        self.rounding = (16 + 2 * widths**0.5) * np.finfo(self.norms.dtype).eps
+        width = sum(factor.shape[1] for factor in factors)
+        self.rounding = _rounding(self.norms.dtype, width)
 
     def draw(self, rng) -> int | None:
         """Return the next centre, or None if every row is at distance 0 from one."""
-        if not self.chosen.any():
+        if self.cumulative is None and not self.waiting:
             row = int(self.norms.argmax()) if self.norms.any() else None
         else:
             if self.cumulative is None or len(self.waiting) >= _CENTRES:
@@ -170,7 +179,7 @@ def kmeans_plus_plus(
 
     Parameters
     ----------
-    factors : ndarray, or tuple of ndarray of shape (n_samples, ...)
+    factors : array-like of shape (n_samples, ...), or tuple of these
         Each row stands for the outer product of its rows; see
         :func:`gradient_factors`. A single array stands for itself.
     n : int
@@ -242,8 +251,8 @@ def distance_to_labelled(
     array([1., 2.])
     """
     embedding, labelled = _check_embeddings(embedding, labelled)
-    scale, embedding, labelled = rescaled(embedding, labelled)
-    return _nearest(embedding, labelled) * embedding.dtype.type(scale)
+    exponent, embedding, labelled = rescaled(embedding, labelled)
+    return np.ldexp(_nearest(embedding, labelled), exponent)
 
 
 def _check_embeddings(embedding, labelled) -> tuple[NDArray, NDArray]:
@@ -257,12 +266,13 @@ def _check_embeddings(embedding, labelled) -> tuple[NDArray, NDArray]:
             f"labelled has {labelled.shape[1]} columns, but embedding has {width}; "
             "pass embeddings of the same network"
         )
-    return embedding, labelled.astype(embedding.dtype, copy=False)
+    return embedding, labelled
 
 
 def _nearest(embedding: NDArray, labelled: NDArray) -> NDArray:
     if len(labelled) == 0 or len(embedding) == 0:
         return np.linalg.norm(embedding, axis=1)
+    labelled = labelled.astype(embedding.dtype, copy=False)
     _, distances = pairwise_distances_argmin_min(embedding, labelled)
     return distances.astype(embedding.dtype, copy=False)
 
@@ -301,11 +311,17 @@ def k_centre(
     n = check_pickable(n, len(embedding))
     _, embedding, labelled = rescaled(embedding, labelled)
     squared = _nearest(embedding, labelled) ** 2
-    norms = squared_norms(embedding)
+    # Distances from the mean are smaller numbers, of which rounding leaves more.
+    mean = embedding.mean(axis=0, dtype=np.float64).astype(embedding.dtype)
+    norms = by_blocks(lambda rows: squared_norms(rows - mean), embedding)
+    rounding = _rounding(embedding.dtype, embedding.shape[1])
     picked = np.empty(n, dtype=np.intp)
     for pick in range(n):
         row = picked[pick] = squared.argmax()
-        new = np.maximum(norms + norms[row] - 2 * (embedding @ embedding[row]), 0)
+        centre = embedding[row] - mean
+        new = norms + norms[row] - 2 * (embedding @ centre - mean @ centre)
+        left_over = norms + norms[row] + np.linalg.norm(mean) * norms[row] ** 0.5
+        new[new < rounding * left_over] = 0
         # Without labelled rows, the origin has served to find the first centre only.
         known = pick > 0 or len(labelled) > 0
         squared = np.minimum(squared, new) if known else new

@@ -67,7 +67,7 @@ def softmax(logits: ArrayLike, temperature: float = 1.0) -> NDArray:
     >>> softmax([[0.0, 1.0]], temperature=0.5).round(2)
     array([[0.12, 0.88]])
     """
-    logits = check_matrix(logits, "logits")
+    logits = _check_logits(logits)
     temperature = check_number(temperature, "temperature", strict=True)
     if len(logits) == 0:
         return logits

@@ -5,7 +5,13 @@ A strategy has ``transform(view)``, the scores or the embedding by which it judg
 of logits.
 """
 
-from ._base import FewerSamplesWarning, ScoreStrategy, Strategy, TransformerStrategy
+from ._base import (
+    FewerSamplesWarning,
+    RankingStrategy,
+    ScoreStrategy,
+    Strategy,
+    TransformerStrategy,
+)
 from ._diverse import BADGE, CLUE, ClusterMargin, CoreSet, GraDS
 from ._mixture import Mixture
 from ._names import get_strategy, strategy_names
@@ -39,6 +45,7 @@ __all__ = [  # noqa: RUF022 (in plain order, like every other)
     "Mixture",
     "PoolView",
     "Random",
+    "RankingStrategy",
     "ScoreStrategy",
     "SkactivemlStrategy",
     "Strategy",

@@ -69,25 +69,25 @@ class Strategy(BaseEstimator, ABC):
             Rows of the view.
         """
 
-    def screen(self, view: PoolView, rng: np.random.RandomState) -> NDArray:
+    def screen(self, view: PoolView, luck: NDArray) -> NDArray:
         """Return how promising each row of a large pool is, in one or more respects.
 
-        A pool that is too large to be held keeps the rows that are best in any
-        respect. By default rows are kept at random.
+        Of a pool that is too large to be held, the rows that are best in any respect
+        are kept. By default rows are kept at random.
 
         Parameters
         ----------
         view : PoolView
             Some rows of the pool.
-        rng : RandomState
-            Where randomness comes from.
+        luck : ndarray of shape (n_samples,)
+            A random number between 0 and 1 for each row.
 
         Returns
         -------
         ndarray of shape (n_samples, n_respects)
             The value of a row must not depend on other rows.
         """
-        return rng.random_sample((len(view), 1))
+        return luck[:, None]
 
     def fit(self, X, y=None):
         """Record the number of classes; not needed before `select`.
@@ -142,14 +142,7 @@ class Strategy(BaseEstimator, ABC):
             random_state = getattr(self, "random_state", None)
         rng = check_seed(random_state)
         rows = view.candidates()
-        if n > len(rows):
-            warnings.warn(
-                f"n={n} exceeds the {len(rows)} samples that may be picked; all of "
-                "them are returned",
-                FewerSamplesWarning,
-                stacklevel=2,
-            )
-            n = len(rows)
+        n = at_most(n, len(rows))
         if n == 0:
             return rows[:0]
         among = view if view.available is None else view.take(rows)
@@ -160,12 +153,26 @@ class Strategy(BaseEstimator, ABC):
         if isinstance(X, PoolView):
             validate_data(self, X.logits, reset=False, skip_check_array=True)
             return X
-        return PoolView(validate_data(self, X, reset=False, dtype=_PRECISIONS))
+        return PoolView(
+            validate_data(self, X, reset=False, dtype=_PRECISIONS, ensure_min_samples=0)
+        )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         return tags
+
+
+def at_most(n: int, n_rows: int, where: str = "") -> int:
+    """Return n, or the number of rows, with a warning, if there are fewer."""
+    if n > n_rows:
+        warnings.warn(
+            f"n={n} exceeds the {n_rows} samples that may be picked{where}; all of "
+            "them are returned",
+            FewerSamplesWarning,
+            stacklevel=3,
+        )
+    return min(n, n_rows)
 
 
 def _check_picked(picked, n: int, n_rows: int) -> NDArray[np.intp]:
@@ -178,8 +185,8 @@ def _check_picked(picked, n: int, n_rows: int) -> NDArray[np.intp]:
         )
     if rows.min() < 0 or rows.max() >= n_rows or len(np.unique(rows)) < n:
         raise ValueError(
-            f"the strategy returned {rows.tolist()[:10]}...; a strategy must return "
-            f"{n} distinct rows from 0 to {n_rows - 1}"
+            f"the strategy returned {np.array2string(rows, threshold=10)}; a strategy "
+            f"must return {n} distinct rows from 0 to {n_rows - 1}"
         )
     return rows
 
@@ -241,7 +248,51 @@ class TransformerStrategy(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Str
         return tags
 
 
-class ScoreStrategy(TransformerStrategy):
+class RankingStrategy(TransformerStrategy):
+    """A strategy that needs to know nothing but a few numbers of each sample.
+
+    A subclass implements `describe` and `choose`. Of a stream only those numbers are
+    kept, and the picks are the same as from a pool in memory.
+
+    Examples
+    --------
+    >>> from mdal.scores import top_n
+    >>> from mdal.strategies import RankingStrategy
+    >>> class AboveTheMean(RankingStrategy):
+    ...     def describe(self, view):
+    ...         return view.logits.max(axis=1, keepdims=True)
+    ...     def choose(self, described, n):
+    ...         return top_n(-abs(described[:, 0] - described.mean()), n)
+    >>> AboveTheMean().select([[0.0, 1.0], [0.0, 2.0], [4.0, 0.0]], 1)
+    array([1])
+    """
+
+    @abstractmethod
+    def choose(self, described: NDArray, n: int) -> NDArray:
+        """Return n distinct rows of what `describe` returned.
+
+        Parameters
+        ----------
+        described : ndarray of shape (n_samples, n_outputs)
+            The numbers of each sample that may be picked.
+        n : int
+            From 1 to the number of samples.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+
+    def pick(self, view, n, rng):
+        """Return the rows that are chosen; see :meth:`Strategy.pick`."""
+        return self.choose(self.describe(view), n)
+
+    def screen(self, view, luck):
+        """Return the same as `describe`; see :meth:`Strategy.screen`."""
+        return self.describe(view)
+
+
+class ScoreStrategy(RankingStrategy):
     """A strategy that picks the samples of the largest utility, ties by row.
 
     A subclass implements `utilities`.
@@ -276,15 +327,11 @@ class ScoreStrategy(TransformerStrategy):
         utilities = np.asarray(self.utilities(view))
         if utilities.shape != (len(view),):
             raise ValueError(
-                f"utilities returned an array of shape {utilities.shape} for "
-                f"{len(view)} samples; return one number for each"
+                f"{type(self).__name__}.utilities returned an array of shape "
+                f"{utilities.shape} for {len(view)} samples; return one number for each"
             )
         return utilities[:, None]
 
-    def screen(self, view, rng):
-        """Return the utilities as a column; see :meth:`Strategy.screen`."""
-        return self.describe(view)
-
-    def pick(self, view, n, rng):
-        """Return the rows of the largest utilities; see :meth:`Strategy.pick`."""
-        return top_n(self.describe(view)[:, 0], n)
+    def choose(self, described, n):
+        """Return the rows of the largest; see :meth:`RankingStrategy.choose`."""
+        return top_n(described[:, 0], n)

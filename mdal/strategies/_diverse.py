@@ -26,7 +26,7 @@ from ..scores import (
     top_n,
 )
 from ..scores._picking import rescaled
-from ._base import ScoreStrategy, TransformerStrategy
+from ._base import TransformerStrategy
 
 
 class BADGE(TransformerStrategy):
@@ -61,16 +61,24 @@ class BADGE(TransformerStrategy):
 
     def factors(self, view) -> tuple[NDArray, ...]:
         """Return gradient embeddings; see :func:`mdal.scores.gradient_factors`."""
-        return gradient_factors(by_blocks(softmax, view.logits), view.embedding)
+        return self._factors(view, temperature=1.0)
+
+    def _factors(self, view, temperature) -> tuple[NDArray, ...]:
+        q = by_blocks(
+            lambda logits: gradient_factors(softmax(logits, temperature))[0],
+            view.logits,
+        )
+        return (q,) if view.embedding is None else (q, view.embedding)
 
     def describe(self, view):
         """Return the gradient embeddings; see :meth:`transform`."""
         q, *others = self.factors(view)
         for z in others:
-            q = (q[:, :, None] * z[:, None, :]).reshape(len(q), -1)
+            built = q[:, :, None] * z[:, None, :]
+            q = built.reshape(len(q), q.shape[1] * z.shape[1])
         return q
 
-    def screen(self, view, rng):
+    def screen(self, view, luck):
         """Return the gradients' lengths; see :meth:`Strategy.screen`."""
         return gradient_norm(self.factors(view))[:, None]
 
@@ -120,10 +128,7 @@ class GraDS(BADGE):
     def factors(self, view):
         """Return the factors; see :func:`mdal.scores.gradient_factors`."""
         temperature = check_number(self.temperature, "temperature", strict=True)
-        probabilities = by_blocks(
-            lambda logits: softmax(logits, temperature), view.logits
-        )
-        q, *others = gradient_factors(probabilities, view.embedding)
+        q, *others = self._factors(view, temperature)
         if view.outlier is not None:
             q *= view.outlier[:, None]
         return q, *others
@@ -137,7 +142,7 @@ class GraDS(BADGE):
         return super().pick(view, n, rng)
 
 
-class ClusterMargin(ScoreStrategy):
+class ClusterMargin(TransformerStrategy):
     """Small margins, spread over clusters, the smallest clusters first.
 
     The samples of smallest margin, `factor` times as many as asked for, are grouped by
@@ -196,9 +201,14 @@ class ClusterMargin(ScoreStrategy):
         own = {"exemplars_": exemplars, "clusters_": clusters}
         return {**super()._learn(view), **own}
 
-    def utilities(self, view):
-        """Return negative margins; see :meth:`ScoreStrategy.utilities`."""
-        return by_blocks(lambda logits: -margin(softmax(logits)), view.logits)
+    def describe(self, view):
+        """Return negative margins as a column; see :meth:`transform`."""
+        margins = by_blocks(lambda logits: -margin(softmax(logits)), view.logits)
+        return margins[:, None]
+
+    def screen(self, view, luck):
+        """Return negative margins; see :meth:`Strategy.screen`."""
+        return self.describe(view)
 
     def pick(self, view, n, rng):
         """Return rows from each cluster in turn; see :meth:`Strategy.pick`."""
@@ -207,8 +217,8 @@ class ClusterMargin(ScoreStrategy):
             exemplars, clusters = self.exemplars_, self.clusters_
         else:
             exemplars, clusters = self._cluster(view.positions, rng)
-        looked_at = min(len(view), math.ceil(factor * n))
-        rows = np.sort(top_n(self.utilities(view), looked_at))
+        looked_at = math.ceil(min(factor * n, len(view)))
+        rows = np.sort(top_n(self.describe(view)[:, 0], looked_at))
         positions = view.positions[rows].astype(np.float64)
         if positions.shape[1] != exemplars.shape[1]:
             raise ValueError(
@@ -223,6 +233,8 @@ class ClusterMargin(ScoreStrategy):
         """Return the embeddings that were clustered, and their clusters."""
         cluster_size = check_count(self.cluster_size, "cluster_size", minimum=1)
         largest = check_count(self.max_clustered, "max_clustered", minimum=1)
+        if len(embedding) == 0:
+            raise ValueError("there is no sample to cluster; pass at least one")
         if len(embedding) > largest:
             embedding = embedding[np.sort(rng.permutation(len(embedding))[:largest])]
         embedding = embedding.astype(np.float64)
@@ -249,7 +261,7 @@ def _in_turn(clusters: NDArray, n: int, rng) -> NDArray:
     return shuffled[np.lexsort([first[codes], sizes[codes], turns])[:n]]
 
 
-class CLUE(ScoreStrategy):
+class CLUE(TransformerStrategy):
     r"""Uncertain samples that stand for others: k-means weighted by entropy.
 
     .. math:: \min_\mu \sum_a w_a \min_k \|z_a - \mu_k\|^2,
@@ -286,22 +298,27 @@ class CLUE(ScoreStrategy):
         self.max_rows = max_rows
         self.random_state = random_state
 
-    def utilities(self, view):
-        """Return the weights; see :meth:`ScoreStrategy.utilities`."""
+    def describe(self, view):
+        """Return the weights as a column; see :meth:`transform`."""
         temperature = check_number(self.temperature, "temperature", strict=True)
-        return by_blocks(
+        weights = by_blocks(
             lambda logits: entropy(softmax(logits, temperature)), view.logits
         )
+        return weights[:, None]
+
+    def screen(self, view, luck):
+        """Return the weights; see :meth:`Strategy.screen`."""
+        return self.describe(view)
 
     def pick(self, view, n, rng):
         """Return the rows nearest to centroids; see :meth:`Strategy.pick`."""
         largest = max(check_count(self.max_rows, "max_rows", minimum=1), 20 * n)
-        weights = self.utilities(view)
+        weights = self.describe(view)[:, 0]
         rows = np.sort(top_n(weights, min(len(view), largest)))
-        weights = weights[rows]
+        weights = _relative(weights[rows])
         _, embedding = rescaled(view.positions[rows])
-        # Certain samples have weight 0; where all have, all count the same.
-        weights = np.maximum(weights, 1e-9 * weights.max()) if weights.any() else None
+        # Distances from the mean are smaller numbers, of which rounding leaves more.
+        embedding = embedding - embedding.mean(axis=0, dtype=np.float64)
         centroids = _centroids(embedding, n, weights, rng)
         norms = np.einsum("ij,ij->i", embedding, embedding)
         picked = np.empty(n, dtype=np.intp)
@@ -309,6 +326,17 @@ class CLUE(ScoreStrategy):
             picked[k] = np.argmin(norms - 2 * (embedding @ centroid))
             norms[picked[k]] = np.inf  # taken
         return rows[picked]
+
+
+def _relative(weights: NDArray) -> NDArray:
+    """Return weights relative to the largest, and hardly any that is 0.
+
+    Where all are 0, all are the same.
+    """
+    weights = weights.astype(np.float64)
+    if not weights.any():
+        return np.ones_like(weights)
+    return np.maximum(weights / weights.max(), 1e-9)
 
 
 def _centroids(embedding: NDArray, n: int, weights, rng) -> NDArray:
@@ -342,9 +370,9 @@ class CoreSet(TransformerStrategy):
 
     def describe(self, view):
         """Return the embedding; see :meth:`transform`."""
-        return view.positions
+        return view.positions.copy()
 
-    def screen(self, view, rng):
+    def screen(self, view, luck):
         """Return distances to labelled samples; see :meth:`Strategy.screen`."""
         return distance_to_labelled(view.positions, view.labelled_embedding)[:, None]
 

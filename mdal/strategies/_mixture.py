@@ -12,6 +12,8 @@ class Mixture(TransformerStrategy):
     """Some samples by this strategy, some by that.
 
     The strategies pick one after the other; none picks what an earlier one has picked.
+    They draw from the mixture's generator, whatever their own `random_state`, and `fit`
+    does not fit them.
 
     Parameters
     ----------
@@ -40,11 +42,22 @@ class Mixture(TransformerStrategy):
 
     def describe(self, view):
         """Return what the strategies say, side by side; see :meth:`transform`."""
-        return np.hstack([strategy.describe(view) for strategy in self._members()])
+        members = self._members()
+        for member in members:
+            if not isinstance(member, TransformerStrategy):
+                raise TypeError(
+                    f"{member!r} has no transform; a mixture has one only if all of "
+                    "its strategies have"
+                )
+        return np.hstack([member.describe(view) for member in members])
 
-    def screen(self, view, rng):
+    def _learn(self, view):
+        described = all(isinstance(m, TransformerStrategy) for m in self._members())
+        return super()._learn(view) if described else {}
+
+    def screen(self, view, luck):
         """Return all strategies' respects; see :meth:`Strategy.screen`."""
-        return np.hstack([strategy.screen(view, rng) for strategy in self._members()])
+        return np.hstack([member.screen(view, luck) for member in self._members()])
 
     def pick(self, view, n, rng):
         """Return rows of all strategies; see :meth:`Strategy.pick`."""
@@ -61,7 +74,7 @@ class Mixture(TransformerStrategy):
         return np.concatenate(picked)
 
     def _members(self) -> list[Strategy]:
-        if isinstance(self.strategies, str) or len(self.strategies) == 0:
+        if not isinstance(self.strategies, list | tuple) or not self.strategies:
             raise ValueError(
                 f"strategies={self.strategies!r} is not a list of strategies; pass at "
                 "least one in a list"

@@ -79,7 +79,7 @@ def get_strategy(strategy) -> Strategy:
         )
     if isinstance(strategy, Strategy):
         return strategy
-    if hasattr(strategy, "query"):
+    if hasattr(strategy, "query") and hasattr(strategy, "get_params"):
         return SkactivemlStrategy(strategy)
     if callable(strategy):
         return CallableStrategy(strategy)

@@ -63,10 +63,9 @@ class SkactivemlStrategy(Strategy):
 
     Examples
     --------
-    >>> import pytest
-    >>> pool = pytest.importorskip("skactiveml.pool")
     >>> from mdal.strategies import SkactivemlStrategy
-    >>> strategy = SkactivemlStrategy(pool.UncertaintySampling(), random_state=0)
+    >>> from skactiveml.pool import UncertaintySampling
+    >>> strategy = SkactivemlStrategy(UncertaintySampling(), random_state=0)
     >>> strategy.select([[3.0, 0.0], [0.1, 0.0], [1.0, 0.0]], 1)
     array([1])
     """

@@ -16,7 +16,7 @@ from ..scores import (
     softmax,
     top_n,
 )
-from ._base import ScoreStrategy, TransformerStrategy
+from ._base import RankingStrategy, ScoreStrategy, TransformerStrategy
 
 
 class Random(TransformerStrategy):
@@ -122,7 +122,7 @@ class ExpectedGradientLength(ScoreStrategy):
         )
 
 
-class _EnergyAndMargin(TransformerStrategy):
+class _EnergyAndMargin(RankingStrategy):
     """What the strategies by free energy have in common."""
 
     def describe(self, view):
@@ -131,10 +131,6 @@ class _EnergyAndMargin(TransformerStrategy):
             lambda logits: np.stack([free_energy(logits), -logit_margin(logits)], 1),
             view.logits,
         )
-
-    def screen(self, view, rng):
-        """Return the same two columns; see :meth:`Strategy.screen`."""
-        return self.describe(view)
 
 
 class Energy(_EnergyAndMargin):
@@ -165,12 +161,12 @@ class Energy(_EnergyAndMargin):
     def __init__(self, share=0.5):
         self.share = share
 
-    def pick(self, view, n, rng):
-        """Return rows by energy, then by margin; see :meth:`Strategy.pick`."""
+    def choose(self, described, n):
+        """Return rows by energy, then by margin; see :meth:`RankingStrategy.choose`."""
         share = check_number(self.share, "share", high=1)
-        energies, margins = self.describe(view).T
+        energies, margins = described.T
         first = top_n(energies, math.floor(share * n))
-        rest = np.delete(np.arange(len(view)), first)
+        rest = np.delete(np.arange(len(described)), first)
         return np.concatenate([first, rest[top_n(margins[rest], n - len(first))]])
 
 
@@ -198,9 +194,9 @@ class EADA(_EnergyAndMargin):
     def __init__(self, kept=0.5):
         self.kept = kept
 
-    def pick(self, view, n, rng):
-        """Return rows by margin among those kept; see :meth:`Strategy.pick`."""
+    def choose(self, described, n):
+        """Return rows by margin of those kept; see :meth:`RankingStrategy.choose`."""
         kept = check_number(self.kept, "kept", high=1)
-        energies, margins = self.describe(view).T
-        rows = np.sort(top_n(energies, max(n, math.ceil(kept * len(view)))))
+        energies, margins = described.T
+        rows = np.sort(top_n(energies, max(n, math.ceil(kept * len(described)))))
         return rows[top_n(margins[rows], n)]

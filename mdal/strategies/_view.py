@@ -1,6 +1,6 @@
 """What a model says about a pool of samples, as one small object."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -71,7 +71,7 @@ class PoolView:
             checked["embedding"] = check_matrix(self.embedding, "embedding", n_samples)
         if self.outlier is not None:
             outlier = check_scores(self.outlier, "outlier", (n_samples,))
-            checked["outlier"] = outlier.astype(logits.dtype)
+            checked["outlier"] = outlier
         if self.domains is not None:
             names, codes = check_domains(self.domains, n_samples)
             checked["domains"] = names[codes]
@@ -161,35 +161,43 @@ class PoolView:
         )
 
 
+def check_alike(first: PoolView, other: PoolView) -> None:
+    """Refuse a block of a pool that does not go with the first one."""
+    for name in ("logits", "embedding", "outlier", "domains"):
+        ours, theirs = getattr(first, name), getattr(other, name)
+        if (ours is None) != (theirs is None):
+            raise ValueError(
+                f"{name} is missing in some blocks; pass it in all or in none"
+            )
+        if ours is None:
+            continue
+        if ours.shape[1:] != theirs.shape[1:]:
+            raise ValueError(
+                f"{name} has {theirs.shape[1]} columns in one block and "
+                f"{ours.shape[1]} in the first; pass blocks of one model"
+            )
+        text = {part.dtype.kind in "US" for part in (ours, theirs) if len(part)}
+        if len(text) > 1:
+            raise TypeError(
+                f"{name} is text in one block and not in another; pass names of one "
+                "type"
+            )
+
+
 def joined(views: list[PoolView]) -> PoolView:
     """Return one view of all rows; the labelled samples are those of the first."""
-    first = views[0]
-    columns = {}
-    for field in fields(PoolView):
-        if field.name not in _PER_ROW:
-            continue
-        parts = [getattr(view, field.name) for view in views]
-        given = [part is not None for part in parts]
-        if any(given) and not all(given):
-            raise ValueError(
-                f"{field.name} is missing in some blocks; pass it in all or in none"
-            )
-        if not all(given):
-            columns[field.name] = None
-            continue
-        for part in parts:
-            if part.shape[1:] != parts[0].shape[1:]:
-                raise ValueError(
-                    f"{field.name} has {part.shape[1]} columns in one block and "
-                    f"{parts[0].shape[1]} in another; pass blocks of one model"
-                )
-        columns[field.name] = np.concatenate(parts)
-    return replace(first, **columns)
+    parts = [view for view in views if len(view)] or views[:1]
+
+    def column(name):
+        columns = [getattr(view, name) for view in parts]
+        return None if columns[0] is None else np.concatenate(columns)
+
+    return replace(views[0], **{name: column(name) for name in _PER_ROW})
 
 
 def _check_mask(values: ArrayLike, n_samples: int) -> NDArray:
     mask = np.asarray(values)
-    if mask.dtype != bool:
+    if mask.dtype != bool and mask.size:
         raise TypeError(
             f"available holds {mask.dtype} values; pass True for each sample that may "
             "be picked"
@@ -199,4 +207,4 @@ def _check_mask(values: ArrayLike, n_samples: int) -> NDArray:
             f"available has shape {mask.shape} for {n_samples} samples; pass one value "
             "per sample"
         )
-    return mask
+    return mask.astype(bool, copy=False)
