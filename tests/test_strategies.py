@@ -221,7 +221,7 @@ def test_ranking_loses_nothing_in_a_stream(strategy, view, data):
 def test_a_stream_serves_each_domain(strategy, view, data):
     asked = {
         domain: data.draw(st.integers(0, int((view.domains == domain).sum())))
-        for domain in ("a", "b")
+        for domain in set(view.domains.tolist())
     }
     picked = select_streamed(strategy, cut(view, data), asked, keep=2, threshold=0)
     for domain, rows in picked.items():
@@ -349,13 +349,13 @@ def kept_in_a_stream(strategy, view, n, **settings):
 )
 def test_the_most_promising_rows_of_a_stream_are_kept(strategy, worth, normal_view):
     best = np.argsort(-worth(normal_view))
-    for settings, n_kept in (
+    for limits, n_kept in (
         ({"keep": 10, "threshold": 0}, 30),
         ({"keep": 1, "threshold": 50}, 50),
         ({"keep": 1, "threshold": 0}, 3),
         ({}, 200),
     ):
-        kept = kept_in_a_stream(strategy, normal_view, 3, **settings)
+        kept = kept_in_a_stream(strategy, normal_view, 3, **limits)
         assert kept == sorted(best[:n_kept])
 
 

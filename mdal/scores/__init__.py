@@ -6,7 +6,13 @@ sees) and a predicted class, the first with the largest probability.
 """
 
 from ._gradients import expected_gradient_length, gradient_factors, gradient_norm
-from ._picking import distance_to_labelled, k_centre, kmeans_plus_plus, top_n
+from ._picking import (
+    distance_to_labelled,
+    k_centre,
+    kmeans_plus_plus,
+    rescaled,
+    top_n,
+)
 from ._uncertainty import (
     by_blocks,
     entropy,
@@ -30,6 +36,7 @@ __all__ = [
     "least_confidence",
     "logit_margin",
     "margin",
+    "rescaled",
     "softmax",
     "top_n",
 ]

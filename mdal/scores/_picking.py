@@ -66,6 +66,26 @@ def rescaled(*arrays: NDArray) -> tuple[int, *tuple[NDArray, ...]]:
 
     No square of the result overflows, nor does that of its largest number vanish.
     Powers of 2 divide without rounding.
+
+    Parameters
+    ----------
+    *arrays : ndarray
+        Arrays that are compared with each other.
+
+    Returns
+    -------
+    int
+        The exponent: 0 if the largest number is between 0.001 and 1000.
+    *arrays : ndarray
+        As they were given, if the exponent is 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mdal.scores import rescaled
+    >>> exponent, z = rescaled(np.array([[3.0 * 2.0**600]]))
+    >>> exponent, z
+    (602, array([[0.75]]))
     """
     largest = max(np.abs([a.max(initial=0), a.min(initial=0)]).max() for a in arrays)
     if largest == 0 or 1e-3 < largest < 1e3:

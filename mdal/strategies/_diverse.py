@@ -22,10 +22,10 @@ from ..scores import (
     k_centre,
     kmeans_plus_plus,
     margin,
+    rescaled,
     softmax,
     top_n,
 )
-from ..scores._picking import rescaled
 from ._base import TransformerStrategy
 
 
