@@ -22,7 +22,9 @@ from . import (
     bounds,
     budget,
     divergence,
+    learner,
     losses,
+    model_selection,
     modules,
     net,
     objectives,
@@ -34,13 +36,17 @@ from . import (
     tables,
 )
 from ._version import __version__
+from .learner import CompositeActiveLearner
 
 __all__ = [
+    "CompositeActiveLearner",
     "__version__",
     "bounds",
     "budget",
     "divergence",
+    "learner",
     "losses",
+    "model_selection",
     "modules",
     "net",
     "objectives",

@@ -1,0 +1,100 @@
+"""A learner as a folder of files without code."""
+
+import uuid
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+from sklearn.base import clone
+
+from .. import persistence
+from ..net import CompositeNet
+from ._pool import Pool
+from ._rounds import Allocation, Round
+
+_LEARNER = "learner.safetensors"
+_ARRAYS = ("domains", "labels", "excluded")
+_VALUES = (
+    "seed_",
+    "errors_",
+    "alpha_",
+    "n_features_in_",
+    "feature_names_in_",
+    "_n_features_out",
+)
+
+
+def save(learner, folder) -> None:
+    """Write a fitted learner; the file that names the others comes last."""
+    folder = Path(folder)
+    net = getattr(learner, "net_", None)
+    if net is not None and not isinstance(net, CompositeNet):
+        raise TypeError(
+            f"net={learner.net!r} is no CompositeNet, and cannot be written without "
+            "code; use joblib.dump"
+        )
+    parameters, others = {}, []
+    for name, value in learner.get_params(deep=False).items():
+        if name == "net" and net is not None:
+            continue  # the trained one has its parameters
+        try:
+            persistence.to_plain(value)
+        except TypeError:
+            others.append(name)
+        else:
+            parameters[name] = value
+    pool = learner.pool_
+    header = {
+        "parameters": parameters,
+        "others": others,
+        "classes": pool.classes,
+        "names": pool.names,
+        "values": {n: getattr(learner, n) for n in _VALUES if hasattr(learner, n)},
+        "budget": None if learner.budget_ is None else list(learner.budget_.items()),
+        "history": [_written(each) for each in learner.history_],
+        "own_net": learner.net is not None,
+        "net": None if net is None else f"net-{uuid.uuid4().hex}.safetensors",
+    }
+    folder.mkdir(exist_ok=True)
+    if net is not None:
+        net.save(folder / header["net"])
+    arrays = {name: torch.as_tensor(getattr(pool, name)) for name in _ARRAYS}
+    persistence.save(folder / _LEARNER, "learner", arrays, header)
+    for old in folder.glob("net-*.safetensors"):
+        if old.name != header["net"]:
+            old.unlink()
+
+
+def _written(each: Round) -> dict:
+    values = asdict(each)
+    values["by_domain"] = list(each.by_domain.items())
+    return values
+
+
+def load(cls, folder, others: dict):
+    """Return the learner in a folder, without samples."""
+    folder = Path(folder)
+    arrays, header = persistence.load(folder / _LEARNER, "learner")
+    of_net = {n.removeprefix("net__"): v for n, v in others.items() if "__" in n}
+    own = {name: value for name, value in others.items() if "__" not in name}
+    missing = sorted(set(header["others"]) - set(own))
+    if missing:
+        raise ValueError(
+            f"{folder} was saved without {', '.join(missing)}, which cannot be written "
+            f"to a file; pass load(folder, {missing[0]}=..., ...)"
+        )
+    learner = cls(**{**header["parameters"], **own})
+    arrays = {name: arrays[name].numpy() for name in _ARRAYS}
+    learner.pool_ = Pool(None, header["names"], classes=header["classes"], **arrays)
+    learner.classes_, learner.domains_ = header["classes"], header["names"]
+    vars(learner).update(header["values"])
+    budget = header["budget"]
+    learner.budget_ = None if budget is None else Allocation(budget)
+    learner.history_ = [
+        Round(**{**each, "by_domain": dict(each["by_domain"])})
+        for each in header["history"]
+    ]
+    if header["net"] is not None:
+        learner.net_ = CompositeNet.load(folder / header["net"], **of_net)
+        learner.net = clone(learner.net_) if header["own_net"] else None
+    return learner

@@ -1,0 +1,47 @@
+"""The samples that a learner takes: arrays of all kinds, and larger sources."""
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+from torch.utils.data import Dataset, Subset
+
+_KINDS = {"accept_sparse": "csr", "allow_nd": True, "dtype": "numeric"}
+
+
+class Densified:
+    """The rows of a sparse matrix, as dense arrays when they are asked for."""
+
+    def __init__(self, matrix):
+        self.matrix = matrix
+
+    def __len__(self):
+        return self.matrix.shape[0]
+
+    def __getitem__(self, rows):
+        return self.matrix[rows].toarray()
+
+
+def check_samples(estimator, X, *, fitted: bool):
+    """Return samples with a length, of which `take` takes rows.
+
+    Those for a fitted estimator must have its features; nothing is recorded.
+    """
+    if isinstance(X, Dataset) or (isinstance(X, np.memmap) and X.ndim >= 2):
+        return X
+    if fitted:
+        X = validate_data(estimator, X, reset=False, **_KINDS)
+    else:
+        X = check_array(X, estimator=estimator, input_name="X", **_KINDS)
+    return Densified(X) if issparse(X) else X
+
+
+def record_samples(estimator, X) -> None:
+    """Record the number and the names of features, where there are any."""
+    if not isinstance(X, Dataset):
+        validate_data(estimator, X, skip_check_array=True)
+
+
+def take(X, rows):
+    """Return some samples, of the same kind."""
+    return Subset(X, rows) if isinstance(X, Dataset) else X[rows]

@@ -1,0 +1,81 @@
+"""A scikit-learn classifier in the place of a deep net."""
+
+import numpy as np
+
+from .._crossfit import class_probabilities, seeded_clone
+from .._validation import check_domains, check_seed
+from ..bounds import DomainBound
+from ..divergence import DomainDivergence
+from ..net import Observation
+from ..similarity import KernelMeanSimilarity
+from ._samples import Densified
+
+
+class AlphaWeightedClassifier:
+    r"""A classifier on features that stay as they are, its domains weighted by alpha.
+
+    Alpha is estimated on the features. A labelled sample of domain j then weighs
+    :math:`\alpha_j / n_j`, with alpha's column mean and the labels of the domain, and
+    its outlier score comes from discriminators of each domain from its surrogate. It
+    has the methods of a :class:`mdal.net.CompositeNet` that a learner needs.
+
+    Parameters
+    ----------
+    classifier : scikit-learn classifier
+        With `predict_proba`, and a `fit` that takes `sample_weight`.
+    similarity : estimator of alpha, default=None
+        None is :class:`mdal.similarity.KernelMeanSimilarity`.
+    random_state : int, RandomState or None, default=None
+        Seed or generator, for all that has none of its own.
+    """
+
+    def __init__(self, classifier, similarity=None, random_state=None):
+        self.classifier = classifier
+        self.similarity = similarity
+        self.random_state = random_state
+
+    def fit(self, X, y, *, domains):
+        """Estimate alpha, and train the classifier with it."""
+        X = _dense(X)
+        rng = check_seed(self.random_state)
+        similarity = KernelMeanSimilarity()
+        if self.similarity is not None:
+            similarity = self.similarity
+        similarity = seeded_clone(similarity, rng).fit(X, y, domains=domains)
+        alpha = similarity.alpha_
+        estimated = [
+            seeded_clone(estimator, rng).fit(X, y, domains=domains)
+            for estimator in (
+                DomainBound(self.classifier, alpha=alpha),
+                DomainDivergence(alpha=alpha),
+            )
+        ]
+        self.bound_, self.divergence_ = estimated
+        self.alpha_, self.domains_ = alpha, similarity.domains_
+        self.classes_ = self.bound_.classes_
+        return self
+
+    @property
+    def tables_(self):
+        """Held-out losses by domain."""
+        return self.bound_.tables_
+
+    def predict_proba(self, X, domains=None):
+        """Return class probabilities; domains make no difference."""
+        X = _dense(X)
+        return class_probabilities(self.bound_.classifier_, X, len(self.classes_))
+
+    def observe(self, X, domains=None):
+        """Return log probabilities, features and outlier scores."""
+        X = _dense(X)
+        probabilities = self.predict_proba(X)
+        logits = np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
+        outlier = None
+        if domains is not None:
+            _, codes = check_domains(domains, len(X), known=self.domains_)
+            outlier = self.divergence_.transform(X)[np.arange(len(X)), codes]
+        return Observation(logits, X, X, outlier)
+
+
+def _dense(X):
+    return X[:] if isinstance(X, Densified) else np.asarray(X)

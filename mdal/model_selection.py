@@ -1,0 +1,340 @@
+"""Folds and scores for partly labelled samples of several domains."""
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn import get_config
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import BaseCrossValidator
+from sklearn.pipeline import Pipeline
+
+from ._validation import (
+    check_count,
+    check_domains,
+    check_labels,
+    check_option,
+    check_seed,
+    check_weights,
+)
+
+__all__ = ["ActivePipeline", "DomainScorer", "LabelledKFold", "domain_accuracy"]
+
+
+def domain_accuracy(
+    y: ArrayLike,
+    predicted: ArrayLike,
+    *,
+    domains: ArrayLike | None = None,
+    average: str = "mean",
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Return the accuracy on labelled samples, over domains.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Labels, with -1, NaN or None for samples that have none and do not count.
+    predicted : array-like of shape (n_samples,)
+        Predicted classes.
+    domains : array-like of shape (n_samples,), default=None
+        Domain of each sample; None is a single domain.
+    average : {"mean", "worst", "samples"}, default="mean"
+        The mean over domains that have labels, the worst of them, or the mean over
+        samples.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of samples.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from mdal.model_selection import domain_accuracy
+    >>> y, predicted = [0, 1, 1, -1], [0, 1, 0, 0]
+    >>> domain_accuracy(y, predicted, domains=["a", "a", "b", "b"])
+    0.5
+    """
+    check_option(average, "average", {"mean", "worst", "samples"})
+    predicted = np.asarray(predicted)
+    names, codes = check_domains(domains, len(predicted))
+    classes, labels = check_labels(y, len(predicted))
+    weights = np.ones(len(predicted)) if sample_weight is None else sample_weight
+    weights = check_weights(weights, "sample_weight", len(predicted))
+    labelled = (labels >= 0) & (weights > 0)
+    if not labelled.any():
+        raise ValueError("y has no label to compare with; pass at least one")
+    right = np.zeros(len(predicted))
+    right[labelled] = classes[labels[labelled]] == predicted[labelled]
+    weights = np.where(labelled, weights, 0.0)
+    if average == "samples":
+        return float(np.average(right, weights=weights))
+    total = np.bincount(codes, weights, minlength=len(names))
+    hits = np.bincount(codes, weights * right, minlength=len(names))
+    accuracies = hits[total > 0] / total[total > 0]
+    return float(accuracies.min() if average == "worst" else accuracies.mean())
+
+
+class DomainScorer(BaseEstimator):
+    """A scorer for grid searches: the accuracy on labelled samples, over domains.
+
+    Scikit-learn's own scorers count -1 as a class. With metadata routing the scorer is
+    given the domains; without it, it is not, and all samples are one domain.
+
+    Parameters
+    ----------
+    average : {"mean", "worst", "samples"}, default="mean"
+        See :func:`domain_accuracy`.
+
+    Examples
+    --------
+    >>> from sklearn.dummy import DummyClassifier
+    >>> from mdal.model_selection import DomainScorer
+    >>> X, y, domains = [[0.0]] * 4, [1, 1, 0, -1], ["a", "a", "b", "b"]
+    >>> ones = DummyClassifier(strategy="constant", constant=1).fit(X[:3], y[:3])
+    >>> DomainScorer("worst")(ones, X, y, domains=domains)
+    0.0
+    """
+
+    __metadata_request__score: ClassVar = {"domains": True, "y_mask": True}
+
+    def __init__(self, average="mean"):
+        self.average = average
+
+    def __call__(self, estimator, X, y=None, **metadata):
+        """Return the score, as :meth:`score` does."""
+        return self.score(estimator, X, y, **metadata)
+
+    def score(self, estimator, X, y=None, *, domains=None, y_mask=None):
+        """Return the score of an estimator's predictions of X.
+
+        Parameters
+        ----------
+        estimator : estimator
+            With `predict`.
+        X : array-like
+            Samples.
+        y, y_mask : array-like of shape (n_samples,), default=None
+            Labels; `y_mask` counts where both are given.
+        domains : array-like of shape (n_samples,), default=None
+            Domain of each sample; None is a single domain.
+
+        Returns
+        -------
+        float
+        """
+        return domain_accuracy(
+            y if y_mask is None else y_mask,
+            estimator.predict(X),
+            domains=domains,
+            average=self.average,
+        )
+
+
+class LabelledKFold(BaseCrossValidator):
+    """Folds for partly labelled samples: labelled ones are held out, others never.
+
+    Held-out samples are stratified by class and by domain. A class's only labelled
+    sample is never held out, and no fold holds out all samples of a class.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        Number of folds.
+    random_state : int, RandomState or None, default=None
+        Seed or generator; which samples are held out together is random.
+
+    Examples
+    --------
+    >>> from mdal.model_selection import LabelledKFold
+    >>> y = [0, 0, 1, 1, -1, -1]
+    >>> for train, test in LabelledKFold(2, random_state=0).split(y, y):
+    ...     print(len(train), len(test))
+    4 2
+    4 2
+    """
+
+    __metadata_request__split: ClassVar = {
+        "groups": True,
+        "domains": True,
+        "y_mask": True,
+    }
+
+    def __init__(self, n_splits=5, *, random_state=None):
+        self.n_splits = n_splits
+        self.random_state = random_state
+
+    def get_n_splits(self, X=None, y=None, groups=None, *, domains=None, y_mask=None):
+        """Return the number of folds.
+
+        Parameters
+        ----------
+        X, y, groups, domains, y_mask : object
+            Ignored.
+
+        Returns
+        -------
+        int
+        """
+        return check_count(self.n_splits, "n_splits", minimum=2)
+
+    def split(self, X, y=None, groups=None, *, domains=None, y_mask=None):
+        """Yield rows to train on and rows to test on.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, ...)
+            Samples; only their number counts.
+        y, y_mask : array-like of shape (n_samples,), default=None
+            Labels, with -1, NaN or None for samples that have none; `y_mask` counts
+            where both are given.
+        groups : array-like of shape (n_samples,), default=None
+            Taken for the domains where these are not given: without metadata routing
+            grid searches pass on nothing else.
+        domains : array-like of shape (n_samples,), default=None
+            Domain of each sample; None is a single domain.
+
+        Yields
+        ------
+        train : ndarray
+            All rows but those of `test`.
+        test : ndarray
+            Labelled rows.
+        """
+        n_splits = self.get_n_splits()
+        n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
+        labels = y if y_mask is None else y_mask
+        if labels is None:
+            raise ValueError("y is missing; pass labels, with -1 where there is none")
+        _, labels = check_labels(labels, n_samples)
+        _, codes = check_domains(groups if domains is None else domains, n_samples)
+        several = np.bincount(labels[labels >= 0])[labels] > 1
+        rows = np.flatnonzero((labels >= 0) & several)
+        if len(rows) < n_splits:
+            raise ValueError(
+                f"n_splits={n_splits} exceeds the {len(rows)} labelled samples that "
+                "can be held out; label more or use fewer folds"
+            )
+        luck = check_seed(self.random_state).random_sample(len(rows))
+        # Neighbours in this order go to different folds: those of one class and domain.
+        order = rows[np.lexsort([luck, codes[rows], labels[rows]])]
+        for fold in range(n_splits):
+            test = np.sort(order[fold::n_splits])
+            yield np.delete(np.arange(n_samples), test), test
+
+
+class ActivePipeline(Pipeline):
+    """A pipeline that ends with a learner: with its `fit`, `query` and the rest.
+
+    ``fit(X, domains, y_mask)`` works as it does on the learner, whether metadata
+    routing is on or off; the other steps transform X before.
+
+    Parameters
+    ----------
+    steps : list of tuple
+        Names and estimators, the last one a
+        :class:`mdal.CompositeActiveLearner`.
+    transform_input, memory, verbose
+        As in :class:`sklearn.pipeline.Pipeline`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from mdal import CompositeActiveLearner
+    >>> from mdal.model_selection import ActivePipeline
+    >>> pipe = ActivePipeline([
+    ...     ("scale", StandardScaler()),
+    ...     ("learn", CompositeActiveLearner(budget_per_round=4, random_state=0)),
+    ... ])
+    >>> X, domains = np.eye(6), list("aaabbb")
+    >>> len(pipe.fit(X, domains, [-1] * 6).query())
+    4
+    >>> pipe.allocate_budget()
+    {'a': 2, 'b': 2}
+    """
+
+    def fit(self, X, y=None, y_mask=None, **params):
+        """Fit all steps; see the learner's `fit`.
+
+        Parameters
+        ----------
+        X : array-like
+            Samples, for the first step.
+        y : array-like of shape (n_samples,), default=None
+            Labels; or the domains, if `y_mask` is given.
+        y_mask : array-like of shape (n_samples,), default=None
+            Labels, with -1, NaN or None for samples that have none.
+        **params
+            ``domains`` and ``exclude``, and what scikit-learn's pipeline takes.
+
+        Returns
+        -------
+        self
+        """
+        if y_mask is not None:
+            domains = {} if y is None else {"domains": y}
+            params, y = {**params, **domains, "y_mask": y_mask}, None
+        return super().fit(X, y, **self._addressed(params))
+
+    def score(self, X, y=None, sample_weight=None, **params):
+        """Return the learner's score of transformed samples.
+
+        Parameters
+        ----------
+        X : array-like
+            Samples, for the first step.
+        y : array-like of shape (n_samples,), default=None
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of samples.
+        **params
+            ``domains`` and ``y_mask``.
+
+        Returns
+        -------
+        float
+        """
+        X = self[:-1].transform(X) if len(self) > 1 else X
+        return self[-1].score(X, y, sample_weight=sample_weight, **params)
+
+    def query(self, n=None, **options):
+        """Return the rows to label next; see the learner's `query`.
+
+        Parameters
+        ----------
+        n : int, default=None
+            Labels in all.
+        **options
+            What the learner's `query` takes.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self[-1].query(n, **options)
+
+    def allocate_budget(self, n=None):
+        """Return the labels of the next round by domain.
+
+        Parameters
+        ----------
+        n : int, default=None
+            Labels in all.
+
+        Returns
+        -------
+        Allocation
+        """
+        return self[-1].allocate_budget(n)
+
+    def _addressed(self, params: dict) -> dict:
+        """Return parameters under the names that scikit-learn wants at the moment."""
+        if get_config()["enable_metadata_routing"]:
+            return params
+        last = self.steps[-1][0]
+        return {
+            name if "__" in name else f"{last}__{name}": value
+            for name, value in params.items()
+        }

@@ -1,0 +1,585 @@
+"""The learner: call forms, rounds, what it never does, and what it tells."""
+
+import pickle
+import subprocess
+import sys
+import warnings
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy import sparse
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.preprocessing import StandardScaler
+from torch.utils.data import TensorDataset
+
+from mdal import CompositeActiveLearner
+from mdal.learner import Allocation, MinusOneIsAClassWarning, StartedAnewWarning
+from mdal.model_selection import ActivePipeline, DomainScorer, LabelledKFold
+from mdal.net import CompositeNet
+from mdal.strategies import FewerSamplesWarning, Margin, Mixture, PoolView
+
+
+def quick_net(**settings):
+    return CompositeNet(max_epochs=1, steps_per_epoch=4, module__width=8, **settings)
+
+
+NETS = {"deep": quick_net(), "shallow": LogisticRegression()}
+
+
+def learner(net="deep", **settings):
+    settings = {"budget_per_round": 12, "random_state": 0, **settings}
+    return CompositeActiveLearner(clone(NETS[net]), **settings)
+
+
+@pytest.fixture(params=NETS)
+def net(request):
+    return request.param
+
+
+@pytest.fixture
+def three_domains():
+    """Features, domains, partial labels and all labels: 60 samples in each domain."""
+    rng = np.random.default_rng(0)
+    domains = np.repeat(["bay", "fen", "moor"], 60)
+    X = rng.normal(size=(180, 4)) + (domains == "moor")[:, None]
+    truth = (X[:, 0] > X[:, 1]).astype(int) + (X[:, 2] > 1)
+    y_mask = np.where(np.arange(180) % 6 == 0, truth, -1)
+    return X, domains, y_mask, truth
+
+
+# How it is called
+
+
+def test_all_forms_of_fit_are_one(net, three_domains):
+    X, domains, y_mask, _ = three_domains
+    expected = learner(net).fit(X, domains, y_mask)
+    forms = [
+        learner(net).fit(X, domains=domains, y_mask=y_mask),
+        learner(net).fit(X, y_mask=y_mask, domains=domains),
+        learner(net).fit(X, y_mask, domains=domains),
+        learner(net).fit(X, y=y_mask, domains=domains),
+        learner(net).fit(X, domains.tolist(), y_mask.tolist()),
+    ]
+    for form in forms:
+        assert np.array_equal(form.query(), expected.query())
+        assert np.array_equal(form.predict_proba(X), expected.predict_proba(X))
+
+
+def test_all_marks_of_a_missing_label_are_one(three_domains):
+    X, domains, y_mask, _ = three_domains
+    expected = learner("shallow").fit(X, domains, y_mask).query()
+    missing = y_mask == -1
+    text = np.array(["no", "yes", "both", ""], dtype=object)[y_mask]
+    text[missing] = None
+    for form in (
+        np.where(missing, np.nan, y_mask),
+        [None if m else v for v, m in zip(y_mask.tolist(), missing, strict=True)],
+        pd.Series(y_mask).astype("Int64").mask(missing),
+        np.ma.masked_array(np.where(missing, 0, y_mask), mask=missing),
+    ):
+        assert np.array_equal(
+            learner("shallow").fit(X, domains, form).query(), expected
+        )
+    named = learner("shallow").fit(X, domains, text)
+    assert set(named.predict(X)) <= {"no", "yes", "both"}
+
+
+def test_all_kinds_of_samples_are_one(three_domains, tmp_path):
+    X, domains, y_mask, _ = three_domains
+    X = X.astype(np.float32)
+    expected = learner().fit(X, domains, y_mask)
+    memmap = np.memmap(tmp_path / "x", dtype=np.float32, mode="w+", shape=X.shape)
+    memmap[:] = X
+    for form in (
+        X.tolist(),
+        pd.DataFrame(X),
+        sparse.csr_matrix(X),
+        sparse.coo_array(X),
+        memmap,
+        TensorDataset(torch.as_tensor(X)),
+    ):
+        found = learner().fit(form, domains, y_mask)
+        assert np.array_equal(found.query(), expected.query()), type(form)
+        assert np.array_equal(found.predict(form), expected.predict(X)), type(form)
+        assert found.transform(form) == pytest.approx(expected.transform(X), abs=1e-6)
+
+
+def test_images_work(three_domains):
+    _, domains, y_mask, _ = three_domains
+    X = np.random.default_rng(0).uniform(size=(180, 1, 8, 8)).astype(np.float32)
+    found = learner().fit(X, domains, y_mask)
+    assert found.query().shape == (12,) and found.predict(X).shape == (180,)
+
+
+def test_a_single_domain_needs_no_name(net, three_domains):
+    X, _, y_mask, _ = three_domains
+    found = learner(net).fit(X, None, y_mask)
+    assert found.allocate_budget() == {0: 12}
+    assert found.alpha_.tolist() == [[1]]
+
+
+def test_minus_one_is_a_class_only_through_y(three_domains):
+    X = three_domains[0]
+    y = np.where(X[:, 0] > 0, 1, -1)
+    with pytest.warns(MinusOneIsAClassWarning, match="-1 is taken for a class"):
+        both = learner("shallow").fit(X, y)
+    assert both.classes_.tolist() == [-1, 1]
+    assert both.score(X, y) == pytest.approx(np.mean(both.predict(X) == y))
+    one = learner("shallow").fit(X, None, y)
+    assert one.classes_.tolist() == [1]
+
+
+# What it returns
+
+
+def test_a_query_is_what_the_budget_says(net, three_domains):
+    X, domains, y_mask, _ = three_domains
+    found = learner(net).fit(X, domains, y_mask)
+    budget = found.allocate_budget()
+    rows = found.query()
+    assert isinstance(budget, Allocation) and sum(budget.values()) == 12
+    assert {d: int((domains[rows] == d).sum()) for d in budget} == budget
+    assert len(set(rows.tolist())) == 12 and np.all(y_mask[rows] == -1)
+    assert budget == found.budget_
+    assert str(budget).splitlines()[-1].split() == ["total", "12"]
+
+
+def test_asking_again_gives_the_same_answer(net, three_domains):
+    X, domains, y_mask, _ = three_domains
+    found = learner(net, random_state=None).fit(X, domains, y_mask)
+    state = pickle.dumps(vars(found))
+    assert np.array_equal(found.query(), found.query())
+    assert found.allocate_budget(7) == found.allocate_budget(7)
+    assert pickle.dumps(vars(found)) == state
+
+
+def test_a_query_may_ask_for_another_number(net, three_domains):
+    X, domains, y_mask, _ = three_domains
+    found = learner(net, budget_per_round=None).fit(X, domains, y_mask)
+    assert len(found.query(5)) == 5 and sum(found.allocate_budget(5).values()) == 5
+    assert len(found.query(0)) == 0 and found.budget_ is None
+    for ask in (found.query, found.allocate_budget):
+        with pytest.raises(ValueError, match="n is missing"):
+            ask()
+
+
+@pytest.mark.parametrize(
+    "allocation", ["optimal", "uniform", "separate", "size", "joint", "error"]
+)
+def test_every_allocation_works(net, allocation, three_domains):
+    X, domains, y_mask, _ = three_domains
+    found = learner(net, allocation=allocation).fit(X, domains, y_mask)
+    assert len(set(found.query().tolist())) == 12
+    budget = found.allocate_budget()
+    assert sum(budget.values()) == 12
+    assert list(budget) == (
+        ["all domains"] if allocation == "joint" else ["bay", "fen", "moor"]
+    )
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        *("random", "margin", "badge", "coreset", "clue", "cluster_margin", "energy"),
+        Mixture(["grads", "random"]),
+        lambda view, n, rng: range(n),
+    ],
+)
+def test_every_kind_of_strategy_works(net, strategy, three_domains):
+    X, domains, y_mask, _ = three_domains
+    found = learner(net, strategy=strategy).fit(X, domains, y_mask)
+    rows = found.query()
+    assert len(set(rows.tolist())) == 12 and np.all(y_mask[rows] == -1)
+
+
+def test_margins_are_those_of_the_predictions(net, three_domains):
+    X, domains, y_mask, _ = three_domains
+    found = learner(net, strategy="margin", allocation="joint").fit(X, domains, y_mask)
+    rows, utilities = found.query(return_utilities=True)
+    ordered = np.sort(found.predict_proba(X), axis=1)
+    margins = ordered[:, -1] - ordered[:, -2]
+    free = np.flatnonzero(y_mask == -1)
+    assert np.array_equal(np.flatnonzero(~np.isnan(utilities)), free)
+    assert utilities[free] == pytest.approx(-margins[free], abs=1e-5)
+    assert set(rows) == set(free[np.argsort(-utilities[free], kind="stable")[:12]])
+
+
+def test_candidates_and_exclusions_are_kept(net, three_domains):
+    X, domains, y_mask, _ = three_domains
+    excluded = np.arange(100, 180)
+    found = learner(net).fit(X, domains, y_mask, exclude=excluded)
+    assert found.query().max() < 100
+    as_mask = learner(net).fit(X, domains, y_mask, exclude=np.arange(180) >= 100)
+    assert np.array_equal(found.query(), as_mask.query())
+    rows = found.query(candidates=np.arange(50, 130))
+    assert set(rows) <= set(range(50, 100))
+    with pytest.warns(FewerSamplesWarning, match="n=12 exceeds the 2 samples"):
+        assert sorted(found.query(candidates=[0, 1, 2, 150])) == [1, 2]
+
+
+# Rounds
+
+
+def test_the_loop_of_a_person(net, three_domains):
+    X, domains, _, truth = three_domains
+    y_mask = np.full(180, -1)
+    found = learner(net, budget_per_round=30)
+    for labels in (30, 60, 90, 120, 150, 180):
+        rows = found.fit(X, domains, y_mask).query()
+        assert np.all(y_mask[rows] == -1)
+        y_mask[rows] = truth[rows]
+        assert (y_mask >= 0).sum() == labels
+    found.fit(X, domains, y_mask)
+    with pytest.warns(FewerSamplesWarning, match="exceeds the 0 samples"):
+        assert len(found.query()) == 0
+    assert sum(found.allocate_budget().values()) == 0
+
+
+@pytest.mark.parametrize("first_round", ["random", "coreset"])
+def test_the_first_round_needs_no_label(net, first_round, three_domains):
+    X, domains, y_mask, truth = three_domains
+    cold = learner(net, first_round=first_round).fit(X, domains, np.full(180, -1))
+    assert cold.allocate_budget() == {"bay": 4, "fen": 4, "moor": 4}
+    rows = cold.query()
+    assert np.unique(domains[rows], return_counts=True)[1].tolist() == [4, 4, 4]
+    for method in ("predict", "predict_proba", "transform"):
+        with pytest.raises(NotFittedError, match="nothing is labelled yet"):
+            getattr(cold, method)(X)
+    y_mask = np.full(180, -1)
+    y_mask[rows] = truth[rows]
+    assert cold.fit(X, domains, y_mask).predict(X).shape == (180,)
+    cold.fit(X, domains, np.full(180, -1))
+    assert not hasattr(cold, "net_") and not hasattr(cold, "alpha_")
+
+
+def test_a_coreset_first_round_is_spread():
+    X = np.repeat(np.arange(4.0), 25)[:, None] * 100 + np.random.default_rng(0).normal(
+        size=(100, 1)
+    )
+    found = learner(first_round="coreset", budget_per_round=4)
+    rows = found.fit(X, None, np.full(100, -1)).query()
+    assert sorted(rows // 25) == [0, 1, 2, 3]
+
+
+def test_classes_and_domains_may_come_later(net, three_domains):
+    X, domains, y_mask, _ = three_domains
+    found = learner(net).fit(X[:120], domains[:120], np.minimum(y_mask[:120], 1))
+    assert found.classes_.tolist() == [0, 1] and len(found.domains_) == 2
+    found.fit(X, domains, y_mask)
+    assert found.classes_.tolist() == [0, 1, 2] and len(found.domains_) == 3
+    assert len(found.query()) == 12 and len(found.history_) == 1
+
+
+def test_a_domain_without_labels_is_served(net, three_domains):
+    X, domains, y_mask, _ = three_domains
+    y_mask = np.where(domains == "fen", -1, y_mask)
+    budget = learner(net).fit(X, domains, y_mask).allocate_budget()
+    assert budget["fen"] > 0
+
+
+def test_a_domain_that_is_used_up_gets_nothing(net, three_domains):
+    X, domains, y_mask, truth = three_domains
+    y_mask = np.where(domains == "bay", truth, y_mask)
+    found = learner(net, allocation="uniform").fit(X, domains, y_mask)
+    assert found.allocate_budget() == {"bay": 0, "fen": 6, "moor": 6}
+    assert len(found.query()) == 12
+
+
+def test_one_class_only_works(net, three_domains):
+    X, domains, y_mask, _ = three_domains
+    found = learner(net).fit(X, domains, np.where(y_mask >= 0, 3, -1))
+    assert set(found.predict(X)) == {3} and len(found.query()) == 12
+
+
+def test_warm_starts_go_on(three_domains):
+    X, domains, y_mask, truth = three_domains
+    warm = learner(warm_start=True).fit(X, domains, y_mask)
+    first = warm.net_
+    y_more = np.where(np.arange(180) % 5 == 0, truth, y_mask)
+    warm.fit(X, domains, y_more)
+    assert warm.net_ is not first and warm.net_.n_fits_ == 2
+    assert first.n_fits_ == 1
+    assert learner().fit(X, domains, y_mask).fit(X, domains, y_more).net_.n_fits_ == 1
+    with pytest.warns(StartedAnewWarning, match="new weights"):
+        warm.fit(X, domains, np.where(y_more >= 0, y_more % 2, -1))
+    assert warm.net_.n_fits_ == 1
+
+
+def test_rounds_tell_what_they_have_bought(net, three_domains):
+    X, domains, y_mask, truth = three_domains
+    found = learner(net).fit(X, domains, y_mask)
+    old = found.predict(X)
+    rows = found.query()
+    y_mask[rows] = truth[rows]
+    found.fit(X, domains, y_mask)
+    first, last = found.history_
+    assert (first.labels, last.labels) == (30, 42)
+    assert first.agreement is None and first.change is None
+    assert last.agreement == np.mean(old == found.predict(X))
+    assert last.accuracy_on_new == np.mean(old[rows] == truth[rows])
+    assert last.bound["labelled_error"] == found.bound_.labelled_error
+    change = last.bound["divergence"] - first.bound["divergence"]
+    assert last.change["divergence"] == pytest.approx(change)
+    assert "of the new labels" in str(last) and last.by_domain["bay"] >= 10
+
+
+# How it is made
+
+
+def test_the_nets_own_settings_win(three_domains):
+    X, domains, y_mask, _ = three_domains
+    plain = learner(lambda_d=0.3, method="cal_fa").fit(X, domains, y_mask)
+    assert plain.net_.method == "cal_fa" and plain.net_.objective_.lambda_d == 0.3
+    own = CompositeActiveLearner(
+        quick_net(method="erm", method__lambda_d=0.7, random_state=5),
+        lambda_d=0.3,
+        random_state=0,
+    ).fit(X, domains, y_mask)
+    assert own.net_.method == "erm" and own.net_.objective_.lambda_d == 0.7
+    assert own.net_.random_state == 5
+
+
+def test_parameters_of_the_default_net_can_be_set():
+    found = CompositeActiveLearner().set_params(net__max_epochs=3, lambda_d=2.0)
+    assert found.net.max_epochs == 3 and found.lambda_d == 2.0
+    assert clone(found).net.max_epochs == 3
+    assert CompositeActiveLearner().net is None
+
+
+def test_what_was_given_is_not_trained(net, three_domains):
+    X, domains, y_mask, _ = three_domains
+    given = clone(NETS[net])
+    found = CompositeActiveLearner(given, random_state=0).fit(X, domains, y_mask)
+    assert found.net is given
+    assert not hasattr(given, "classes_")
+
+
+def test_a_shallow_net_weighs_domains_by_alpha(three_domains):
+    X, domains, y_mask, _ = three_domains
+    found = learner("shallow").fit(X, domains, y_mask)
+    labelled = y_mask >= 0
+    counts = {d: (domains[labelled] == d).sum() for d in found.domains_}
+    shares = dict(zip(found.domains_, found.alpha_.mean(axis=0), strict=True))
+    weights = np.array([shares[d] / counts[d] for d in domains[labelled]])
+    expected = LogisticRegression().fit(
+        X[labelled], y_mask[labelled], weights / weights.mean()
+    )
+    assert found.predict_proba(X) == pytest.approx(expected.predict_proba(X), abs=1e-4)
+
+
+@pytest.mark.parametrize("copied", ["pickle", "joblib"])
+def test_copies_give_the_same_answers(net, copied, three_domains, tmp_path):
+    X, domains, y_mask, _ = three_domains
+    found = learner(net).fit(X, domains, y_mask)
+    if copied == "pickle":
+        other = pickle.loads(pickle.dumps(found))
+    else:
+        joblib.dump(found, tmp_path / "learner")
+        other = joblib.load(tmp_path / "learner")
+    assert np.array_equal(other.query(), found.query())
+    assert np.array_equal(other.predict_proba(X), found.predict_proba(X))
+
+
+def test_a_saved_learner_goes_on(three_domains, tmp_path):
+    X, domains, y_mask, _ = three_domains
+    found = learner().fit(X, domains, y_mask)
+    found.fit(X, domains, y_mask).save(tmp_path / "a")
+    found.save(tmp_path / "a")  # again, over the first
+    other = CompositeActiveLearner.load(tmp_path / "a", X)
+    assert np.array_equal(other.query(), found.query())
+    assert np.array_equal(other.predict_proba(X), found.predict_proba(X))
+    assert np.array_equal(other.transform(X), found.transform(X))
+    assert other.history_ == found.history_ and other.budget_ == found.budget_
+    assert str(other.bound_) == str(found.bound_)
+    assert other.allocate_budget(30) == found.allocate_budget(30)
+    again = other.fit(X, domains, y_mask)
+    assert np.array_equal(again.query(), found.query())
+    assert len(list((tmp_path / "a").iterdir())) == 2
+
+
+def test_a_saved_first_round_goes_on(three_domains, tmp_path):
+    X, domains, _, _ = three_domains
+    cold = CompositeActiveLearner(random_state=0).fit(X, domains, np.full(180, -1))
+    cold.save(tmp_path / "a")
+    other = CompositeActiveLearner.load(tmp_path / "a", X)
+    assert np.array_equal(other.query(), cold.query())
+
+
+def test_what_cannot_be_saved_is_named(three_domains, tmp_path):
+    X, domains, y_mask, _ = three_domains
+    with pytest.raises(TypeError, match="use joblib"):
+        learner("shallow").fit(X, domains, y_mask).save(tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+    learner(strategy=Margin()).fit(X, domains, y_mask).save(tmp_path / "b")
+    with pytest.raises(ValueError, match="saved without strategy"):
+        CompositeActiveLearner.load(tmp_path / "b")
+    other = CompositeActiveLearner.load(tmp_path / "b", strategy=Margin())
+    assert other.predict(X).shape == (180,)
+    with pytest.raises(ValueError, match="loaded without samples"):
+        other.query()
+    with pytest.raises(ValueError, match="X has 5 samples"):
+        CompositeActiveLearner.load(tmp_path / "b", X[:5], strategy=Margin())
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        CompositeActiveLearner.load(tmp_path / "c")
+    (tmp_path / "b" / "learner.safetensors").write_bytes(b"{}")
+    with pytest.raises(ValueError):
+        CompositeActiveLearner.load(tmp_path / "b", strategy=Margin())
+
+
+REPEATED = """
+import numpy as np, sys, torch
+from mdal import CompositeActiveLearner
+from mdal.net import CompositeNet
+rng = np.random.default_rng(0)
+X, domains = rng.normal(size=(60, 3)), np.repeat(["a", "b"], 30)
+y = np.where(np.arange(60) % 3 == 0, X[:, 0] > 0, -1)
+for seed in range(20):
+    net = CompositeNet(max_epochs=1, steps_per_epoch=3, module__width=8)
+    state = torch.get_rng_state().tolist(), repr(np.random.get_state())
+    learner = CompositeActiveLearner(net, budget_per_round=6, random_state=seed)
+    learner.fit(X, domains, y)
+    sys.stdout.write(learner.predict_proba(X).tobytes().hex())
+    sys.stdout.write(str(learner.query().tolist()))
+    assert state == (torch.get_rng_state().tolist(), repr(np.random.get_state()))
+"""
+
+
+def test_every_seed_repeats_in_a_fresh_process():
+    answers = {
+        subprocess.run(
+            [sys.executable, "-c", REPEATED], capture_output=True, text=True, check=True
+        ).stdout
+        for _ in range(2)
+    }
+    assert len(answers) == 1 and len(answers.pop()) > 1000
+
+
+# In scikit-learn's tools
+
+
+def grid(n_jobs=None, average="samples"):
+    return GridSearchCV(
+        learner("deep"),
+        {"lambda_d": [0.1, 1.0]},
+        cv=LabelledKFold(3, random_state=0),
+        scoring=DomainScorer(average),
+        n_jobs=n_jobs,
+    )
+
+
+def test_grid_searches_give_the_same_scores_in_all_ways(three_domains):
+    X, domains, y_mask, _ = three_domains
+    with config_context(enable_metadata_routing=True):
+        routed = [grid(n_jobs).fit(X, y_mask, domains=domains) for n_jobs in (None, 2)]
+    plain = [
+        grid(n_jobs).fit(X, y_mask, groups=domains, domains=domains)
+        for n_jobs in (None, 2)
+    ]
+    scores = [g.cv_results_["mean_test_score"] for g in routed + plain]
+    for other in scores[1:]:
+        assert np.array_equal(scores[0], other)
+    assert len(routed[0].best_estimator_.query()) == 12
+
+
+def test_a_grid_search_does_not_count_missing_labels(three_domains):
+    X, domains, y_mask, _ = three_domains
+    with config_context(enable_metadata_routing=True):
+        found = grid(average="worst").fit(X, y_mask, domains=domains)
+    folds = LabelledKFold(3, random_state=0).split(X, y_mask, domains=domains)
+    by_hand = []
+    for train, test in folds:
+        fitted = learner("deep", lambda_d=1.0).fit(
+            X[train], domains[train], y_mask[train]
+        )
+        right = fitted.predict(X[test]) == y_mask[test]
+        by_hand.append(
+            min(right[domains[test] == d].mean() for d in set(domains[test]))
+        )
+    assert found.cv_results_["mean_test_score"][1] == pytest.approx(np.mean(by_hand))
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_a_pipeline_learns_and_asks(net, routing, three_domains):
+    X, domains, y_mask, _ = three_domains
+    direct = learner(net).fit(StandardScaler().fit_transform(X), domains, y_mask)
+    with config_context(enable_metadata_routing=routing):
+        pipes = [
+            ActivePipeline([("scale", StandardScaler()), ("learn", learner(net))])
+            for _ in range(3)
+        ]
+        pipes[0].fit(X, domains, y_mask)
+        pipes[1].fit(X, y_mask, domains=domains)
+        pipes[2].fit(X, domains=domains, y_mask=y_mask)
+        for pipe in pipes:
+            assert np.array_equal(pipe.query(), direct.query())
+            assert pipe.allocate_budget(9) == direct.allocate_budget(9)
+            assert np.array_equal(pipe.predict(X), direct.predict(pipe[0].transform(X)))
+            score = pipe.score(X, y_mask, domains=domains)
+            assert score == direct.score(pipe[0].transform(X), y_mask, domains=domains)
+        pipe = clone(pipes[0]).set_params(learn__budget_per_round=5)
+        assert len(pipe.fit(X, domains, y_mask, exclude=[0, 1]).query()) == 5
+
+
+def test_the_score_is_a_mean_over_domains_of_labelled_samples(net, three_domains):
+    X, domains, y_mask, truth = three_domains
+    found = learner(net).fit(X, domains, y_mask)
+    right = found.predict(X) == truth
+    by_domain = np.mean([right[domains == d].mean() for d in found.domains_])
+    assert found.score(X, domains, truth) == pytest.approx(by_domain)
+    assert found.score(X, truth, domains=domains) == pytest.approx(by_domain)
+    labelled = y_mask >= 0
+    assert found.score(X, y_mask) == pytest.approx(right[labelled].mean())
+
+
+def test_the_loop_on_digits():
+    """As in the documentation, on data that come with scikit-learn."""
+    X, truth = load_digits(return_X_y=True)
+    domains = np.where(np.arange(len(X)) % 3 == 0, "clear", "faint")
+    X = np.where((domains == "clear")[:, None], X / 16, X / 32 + 0.2)
+    y_mask = np.full(len(X), -1)
+    found = CompositeActiveLearner(
+        LogisticRegression(max_iter=500), budget_per_round=60, random_state=0
+    )
+    scores = []
+    for _ in range(4):
+        found.fit(X, domains, y_mask)
+        found.allocate_budget()
+        rows = found.query()
+        y_mask[rows] = truth[rows]
+        scores.append(found.fit(X, domains, y_mask).score(X, domains, truth))
+    assert scores[-1] > 0.85 and scores[-1] > scores[0]
+
+
+def test_views_are_built_as_strategies_expect(three_domains):
+    X, domains, y_mask, _ = three_domains
+    seen = []
+
+    def look(view, n, rng):
+        seen.append(view)
+        return range(n)
+
+    found = learner(strategy=look, allocation="joint").fit(X, domains, y_mask)
+    found.query()
+    (view,) = seen
+    said = found.net_.observe(X, domains)
+    free = y_mask == -1
+    assert isinstance(view, PoolView)
+    assert view.logits == pytest.approx(said.logits[free], abs=1e-5)
+    assert view.outlier == pytest.approx(said.outlier[free], abs=1e-5)
+    assert view.labelled_embedding == pytest.approx(said.penultimate[~free], abs=1e-5)
+    assert np.array_equal(view.labels, y_mask[~free])
+
+
+def test_no_warning_is_given_without_reason(net, three_domains):
+    X, domains, y_mask, _ = three_domains
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        learner(net).fit(X, domains, y_mask).query()
