@@ -245,13 +245,14 @@ def _as_tensor(X) -> Tensor:
     """Return samples as a tensor of finite numbers; bytes stay bytes."""
     if not isinstance(X, Tensor):
         kept = isinstance(X, np.ndarray) and X.dtype in (np.uint8, np.float32)
-        X = check_array(
-            X,
-            allow_nd=True,
-            ensure_2d=False,
-            ensure_all_finite=False,
-            dtype=X.dtype if kept else np.float32,
-        )
+        with np.errstate(over="ignore"):  # what becomes infinite is named below
+            X = check_array(
+                X,
+                allow_nd=True,
+                ensure_2d=False,
+                ensure_all_finite=False,
+                dtype=X.dtype if kept else np.float32,
+            )
         if not X.flags.writeable or min(X.strides, default=0) < 0:
             X = X.copy()  # torch takes neither
         X = torch.from_numpy(X)

@@ -287,6 +287,8 @@ class CompositeActiveLearner(
             get_strategy(strategy)
         if self.budget_per_round is not None:
             check_count(self.budget_per_round, "budget_per_round")
+        if not isinstance(self.warm_start, bool | np.bool_):
+            raise TypeError(f"warm_start={self.warm_start!r}; pass True or False")
         seeds = check_seed(self.random_state).randint(2**31 - 1, size=3)
         learned = {
             "classes_": pool.classes,
@@ -321,6 +323,13 @@ class CompositeActiveLearner(
 
     def _new_net(self, seed):
         """Return a net to train, with what the learner says about it."""
+        if isinstance(self.net, type):
+            raise TypeError(f"net is the class {self.net.__name__}; pass an object")
+        if self.net is not None and not hasattr(self.net, "get_params"):
+            raise TypeError(
+                f"net={self.net!r} is of type {type(self.net).__name__}; pass a "
+                "CompositeNet or a scikit-learn classifier"
+            )
         net = CompositeNet() if self.net is None else clone(self.net)
         if not isinstance(net, CompositeNet):
             return AlphaWeightedClassifier(net, self.similarity, seed)

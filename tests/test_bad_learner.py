@@ -1,0 +1,307 @@
+"""Wrong input for the learner is named, and changes nothing."""
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from torch.utils.data import TensorDataset
+
+from mdal import CompositeActiveLearner
+from mdal.model_selection import (
+    ActivePipeline,
+    DomainScorer,
+    LabelledKFold,
+    domain_accuracy,
+)
+from mdal.net import CompositeNet
+from mdal.strategies import FewerSamplesWarning
+
+nan, inf = float("nan"), float("inf")
+rng = np.random.default_rng(0)
+X = rng.normal(size=(40, 3))
+domains = np.repeat(["a", "b"], 20)
+y = np.where(np.arange(40) % 4 == 0, X[:, 0] > 0, -1)
+holes = X.copy()
+holes[3, 1] = nan
+
+
+class Absurd(ClassifierMixin, BaseEstimator):
+    """A classifier whose probabilities are no numbers."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        return np.full((len(X), len(self.classes_)), nan)
+
+
+def fit(*arguments, **named):
+    return lambda learner: learner.fit(*arguments, **named)
+
+
+def made(**settings):
+    return lambda learner: learner.set_params(**settings).fit(X, domains, y)
+
+
+WRONG = {
+    # samples
+    "domains too short": (fit(X, domains[:5], y), ValueError, "domains has 5 values"),
+    "domains too long": (fit(X, list(domains) * 2, y), ValueError, "domains has 80"),
+    "labels too short": (fit(X, domains, y[:5]), ValueError, "y_mask has 5 values"),
+    "labels through y too short": (
+        fit(X, y[:5], domains=domains),
+        ValueError,
+        "y has 5 values",
+    ),
+    "X too short": (fit(X[:9], domains, y), ValueError, "40 values for 9 samples"),
+    "no sample": (fit(X[:0], domains[:0], y[:0]), ValueError, "0 sample"),
+    "no feature": (fit(X[:, :0], domains, y), ValueError, "0 feature"),
+    "X of one dimension": (fit(X[:, 0], domains, y), ValueError, "Reshape your data"),
+    "X a number": (fit(3.0, domains, y), ValueError, "Expected 2D array"),
+    "no X": (fit(None, domains, y), ValueError, "NoneType|2D array"),
+    "X as text": (fit("abc", domains, y), ValueError, "Expected 2D array"),
+    "X of text": (fit([["a"]] * 40, domains, y), ValueError, "string|convert"),
+    "X a dict": (fit({"a": 1}, domains, y), (TypeError, ValueError), "dict|2D|float"),
+    "X NaN": (fit(holes, domains, y), ValueError, "NaN"),
+    "X infinite": (fit(np.where(X > 2, inf, X), domains, y), ValueError, "infinity"),
+    "X complex": (fit(X + 1j, domains, y), ValueError, "Complex"),
+    "X ragged": (
+        fit([[1.0], [1.0, 2.0]] * 20, domains, y),
+        ValueError,
+        "inhomogeneous",
+    ),
+    "X of objects": (fit([[{}]] * 40, domains, y), TypeError, "float|argument"),
+    # labels
+    "y_mask of two dimensions": (fit(X, domains, y[None]), ValueError, "one dimension"),
+    "y_mask missing": (fit(X, domains, None), TypeError, "y_mask"),
+    "y missing": (fit(X), ValueError, "requires y"),
+    "y missing with domains": (fit(X, domains=domains), ValueError, "requires y"),
+    "no label through y": (fit(X, [-1] * 40), ValueError, "no label at all"),
+    "labels between classes": (
+        fit(X, domains, np.where(y < 0, -1, 0.5)),
+        ValueError,
+        "Unknown label type",
+    ),
+    "labels infinite": (
+        fit(X, domains, np.where(y < 0, -1, inf)),
+        ValueError,
+        "Unknown label type",
+    ),
+    "labels of mixed types": (
+        fit(X, domains, ["a", 1] + [-1] * 38),
+        TypeError,
+        "mixes types",
+    ),
+    "labels as lists": (fit(X, domains, [[1]] + [None] * 39), TypeError, "hashed"),
+    "labels as text of -1": (
+        fit(X, domains, y.astype(str)),
+        ValueError,
+        "missing label",
+    ),
+    "labels as dates": (
+        fit(X, domains, np.array(["2020-01-01"] * 40, "M8[D]")),
+        TypeError,
+        "integers or strings",
+    ),
+    "domains twice": (
+        fit(X, domains, y, domains=domains),
+        TypeError,
+        "domains twice",
+    ),
+    # domains
+    "a domain missing": (
+        fit(X, [None, *domains[1:]], y),
+        ValueError,
+        "no value in row 0",
+    ),
+    "a domain NaN": (fit(X, [nan] * 40, y), ValueError, "no value in row 0"),
+    "a domain infinite": (fit(X, [inf] * 40, y), ValueError, "infinity"),
+    "domains in a list": (fit(X, [domains], y), ValueError, "domains has 1 values"),
+    "domains of mixed types": (fit(X, ["a", 1] * 20, y), TypeError, "mixes types"),
+    "domains a number": (fit(X, 3, y), TypeError, "domains is of type int"),
+    # rows
+    "rows to exclude outside": (
+        fit(X, domains, y, exclude=[40]),
+        ValueError,
+        "exclude contains 40",
+    ),
+    "rows to exclude negative": (
+        fit(X, domains, y, exclude=[-1]),
+        ValueError,
+        "exclude contains -1",
+    ),
+    "rows to exclude fractional": (
+        fit(X, domains, y, exclude=[0.5]),
+        ValueError,
+        "exclude contains 0.5",
+    ),
+    "a mask of other samples": (
+        fit(X, domains, y, exclude=[True]),
+        ValueError,
+        "exclude has shape",
+    ),
+    "rows as text": (fit(X, domains, y, exclude=["a"]), TypeError, "exclude holds"),
+    # parameters
+    "budget negative": (made(budget_per_round=-1), ValueError, "budget_per_round=-1"),
+    "budget fractional": (made(budget_per_round=2.5), ValueError, "=2.5"),
+    "budget true": (made(budget_per_round=True), TypeError, "budget_per_round=True"),
+    "budget NaN": (made(budget_per_round=nan), ValueError, "budget_per_round=nan"),
+    "budget as text": (made(budget_per_round="10"), TypeError, "='10'"),
+    "unknown strategy": (made(strategy="best"), ValueError, "strategy='best'"),
+    "no strategy": (made(strategy=None), TypeError, "strategy=None"),
+    "unknown first round": (made(first_round="x"), ValueError, "strategy='x'"),
+    "unknown allocation": (made(allocation="x"), ValueError, "budget='x'"),
+    "allocation a class": (made(allocation=dict), TypeError, "class dict"),
+    "net without weights": (
+        made(net=KNeighborsClassifier()),
+        ValueError,
+        "takes no sample_weight",
+    ),
+    "net that is none": (made(net="deep"), TypeError, "net='deep'"),
+    "net a class": (made(net=LogisticRegression), TypeError, "net is the class"),
+    "net of absurd answers": (made(net=Absurd()), ValueError, "NaN"),
+    "unknown method": (made(net=None, method="x"), ValueError, "method='x'"),
+    "negative lambda": (made(net=None, lambda_d=-1.0), ValueError, "lambda_d=-1.0"),
+    "lambda as text": (made(net=None, lambda_d="1"), TypeError, "lambda_d='1'"),
+    "warm start as text": (made(warm_start="yes"), TypeError, "warm_start='yes'"),
+    "seed as text": (made(random_state="a"), ValueError, "cannot be used to seed"),
+    "unknown parameter": (
+        lambda learner: learner.set_params(nets=1),
+        ValueError,
+        "Invalid parameter 'nets'",
+    ),
+    # questions
+    "query a negative number": (lambda e: e.query(-1), ValueError, "n=-1"),
+    "query a fraction": (lambda e: e.query(2.5), ValueError, "n=2.5"),
+    "query true": (lambda e: e.query(True), TypeError, "n=True"),
+    "query NaN": (lambda e: e.query(nan), ValueError, "n=nan"),
+    "query text": (lambda e: e.query("10"), TypeError, "n='10'"),
+    "query a list": (lambda e: e.query([10]), TypeError, "n="),
+    "candidates outside": (
+        lambda e: e.query(candidates=[99]),
+        ValueError,
+        "candidates contains 99",
+    ),
+    "allocate a fraction": (lambda e: e.allocate_budget(0.5), ValueError, "n=0.5"),
+    "predict other features": (lambda e: e.predict(X[:, :2]), ValueError, "2 features"),
+    "predict NaN": (lambda e: e.predict(holes), ValueError, "NaN"),
+    "predict a vector": (lambda e: e.predict(X[0]), ValueError, "Reshape your data"),
+    "score without labels": (
+        lambda e: e.score(X, [-1] * 40),
+        ValueError,
+        "no label to compare",
+    ),
+    "score other lengths": (lambda e: e.score(X, y[:5]), ValueError, "5 values"),
+}
+
+
+@pytest.fixture
+def fitted():
+    learner = CompositeActiveLearner(
+        LogisticRegression(), budget_per_round=4, random_state=0
+    )
+    return learner.fit(X, domains, y)
+
+
+def learned(learner):
+    return pickle.dumps({k: v for k, v in vars(learner).items() if k.endswith("_")})
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_is_named_and_changes_nothing(case, fitted):
+    call, error, message = WRONG[case]
+    before = learned(fitted)
+    with pytest.raises(error, match=message):
+        call(fitted)
+    assert learned(fitted) == before
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda e: e.query(),
+        lambda e: e.allocate_budget(),
+        lambda e: e.predict(X),
+        lambda e: e.predict_proba(X),
+        lambda e: e.transform(X),
+        lambda e: e.score(X, y),
+        lambda e: e.save("nowhere"),
+    ],
+)
+def test_nothing_is_answered_before_fit(ask):
+    with pytest.raises(NotFittedError):
+        ask(CompositeActiveLearner())
+
+
+def test_unseen_domains_are_named_where_they_matter(fitted):
+    assert fitted.predict(X, domains).shape == (40,)
+    deep = CompositeActiveLearner(CompositeNet(max_epochs=1), random_state=0)
+    deep.fit(X, domains, y)
+    with pytest.raises(ValueError, match="domains contains 'z'"):
+        deep.predict(X[:1], ["z"])
+
+
+def test_numbers_too_large_for_a_net_are_named():
+    deep = CompositeActiveLearner(CompositeNet(max_epochs=1), random_state=0)
+    with pytest.raises(ValueError, match="infinity"):
+        deep.fit(X * 1e300, domains, y)
+    assert not hasattr(deep, "classes_")
+
+
+def test_a_dataset_of_another_length_is_named():
+    dataset = TensorDataset(torch.as_tensor(X[:9]))
+    with pytest.raises(ValueError, match="for 9 samples"):
+        CompositeActiveLearner().fit(dataset, domains, y)
+
+
+def test_a_budget_above_the_pool_is_all_that_is_left(fitted):
+    with pytest.warns(FewerSamplesWarning, match="n=99 exceeds the 30 samples"):
+        rows = fitted.query(99)
+    assert sorted(rows) == np.flatnonzero(y == -1).tolist()
+    assert sum(fitted.allocate_budget(99).values()) == 30
+
+
+def test_a_budget_of_nothing_is_nothing(fitted):
+    assert fitted.set_params(budget_per_round=0).fit(X, domains, y).query().size == 0
+
+
+# Folds and scores
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: next(LabelledKFold(1).split(X, y)), "n_splits=1"),
+        (lambda: next(LabelledKFold(2.5).split(X, y)), "n_splits=2.5"),
+        (lambda: next(LabelledKFold(11).split(X, y)), "n_splits=11 exceeds the 10"),
+        (lambda: next(LabelledKFold().split(X)), "y is missing"),
+        (lambda: next(LabelledKFold().split(X, y[:3])), "y has 3 values"),
+        (lambda: next(LabelledKFold().split(X, y, domains[:3])), "domains has 3"),
+        (lambda: domain_accuracy(y, y, average="best"), "average='best'"),
+        (lambda: domain_accuracy(y, y[:3]), "40 values for 3 samples"),
+        (lambda: domain_accuracy(y, y, domains=domains[:3]), "domains has 3"),
+        (lambda: domain_accuracy([-1], [0]), "no label to compare"),
+        (lambda: domain_accuracy([1], [0], sample_weight=[-1.0]), "sample_weight"),
+        (
+            lambda: DomainScorer("x")(LogisticRegression().fit(X, y), X, y),
+            "average='x'",
+        ),
+    ],
+)
+def test_wrong_folds_and_scores_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_a_pipeline_names_what_is_wrong():
+    pipe = ActivePipeline([("learn", CompositeActiveLearner(LogisticRegression()))])
+    with pytest.raises(ValueError, match="domains has 3 values"):
+        pipe.fit(X, domains[:3], y)
+    with pytest.raises(NotFittedError):
+        pipe.query()
