@@ -1,0 +1,61 @@
+"""The examples run, and say what their comments promise."""
+
+import csv
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def run(name, *arguments, answers="", folder=None):
+    result = subprocess.run(
+        [sys.executable, EXAMPLES / f"{name}.py", *arguments],
+        input=answers,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env={**os.environ, "PYTHONWARNINGS": "error::UserWarning"},
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_every_example_is_run_here():
+    tested = {"label_by_hand", "grid_search", "frozen_embeddings"}
+    tested |= {"custom_encoder", "custom_strategy"}
+    # The README's own command, which is run beside the tests.
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == tested | {"split_a_budget"}
+
+
+def test_labelling_by_hand_loses_no_answer(tmp_path):
+    arguments = ["--per-round", "4", "--labels", "mine.csv"]
+    answers = ["1", "2", "", "nine", "3", "4", "q"]
+    run("label_by_hand", *arguments, answers="\n".join(answers), folder=tmp_path)
+    with (tmp_path / "mine.csv").open(newline="") as file:
+        written = list(csv.reader(file))
+    assert [label for _, label in written] == ["1", "2", "", "3", "4"]
+    assert len({row for row, _ in written}) == 5
+    shown = run("label_by_hand", *arguments, answers="5\nq", folder=tmp_path)
+    assert "4 labels" in shown
+    assert len((tmp_path / "mine.csv").read_text().splitlines()) == 6
+
+
+def test_a_grid_search_chooses():
+    shown = run("grid_search")
+    assert "lambda_d 0.1" in shown and shown.split()[-2:] == ["total", "50"]
+
+
+def test_frozen_embeddings_need_few_labels():
+    lines = run("frozen_embeddings").splitlines()
+    accuracies = [float(line.split()[-1]) for line in lines[:5]]
+    assert accuracies[-1] > accuracies[0] and accuracies[-1] > 0.8
+
+
+@pytest.mark.parametrize("name", ["custom_encoder", "custom_strategy"])
+def test_ones_own_parts_work(name):
+    assert "labels" in run(name)

@@ -1,0 +1,108 @@
+"""Folds and scores of partly labelled samples."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn import config_context
+from sklearn.dummy import DummyClassifier
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import cross_val_score
+
+from mdal.model_selection import DomainScorer, LabelledKFold, domain_accuracy
+
+
+@st.composite
+def partly_labelled(draw):
+    n = draw(st.integers(12, 80))
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    labels = np.where(rng.uniform(size=n) < 0.6, rng.integers(3, size=n), -1)
+    labels[:6] = [0, 0, 0, 1, 1, 7]  # the last class has one sample only
+    return labels, rng.choice(["a", "b"], size=n)
+
+
+@given(partly_labelled(), st.integers(2, 4), st.integers(0, 99))
+def test_folds_hold_out_labelled_samples_only(data, n_splits, seed):
+    labels, domains = data
+    folds = LabelledKFold(n_splits, random_state=seed)
+    parts = list(folds.split(labels, labels, domains=domains))
+    assert len(parts) == n_splits == folds.get_n_splits(labels, labels, domains)
+    tested = np.concatenate([test for _, test in parts])
+    several = [c for c in set(labels.tolist()) - {-1} if (labels == c).sum() > 1]
+    assert sorted(tested) == np.flatnonzero(np.isin(labels, several)).tolist()
+    for train, test in parts:
+        assert sorted([*train, *test]) == list(range(len(labels)))
+        assert set(labels[labels >= 0]) == set(labels[train]) - {-1}
+
+
+@given(partly_labelled(), st.integers(2, 4))
+def test_folds_are_stratified_by_class_and_domain(data, n_splits):
+    labels, domains = data
+    labels[5] = 0
+    parts = list(LabelledKFold(n_splits, random_state=0).split(labels, labels, domains))
+    for c in set(labels[labels >= 0].tolist()):
+        if (labels == c).sum() > 1:
+            counts = [(labels[test] == c).sum() for _, test in parts]
+            assert max(counts) - min(counts) <= 1
+            for d in ("a", "b"):
+                here = [((labels[t] == c) & (domains[t] == d)).sum() for _, t in parts]
+                assert max(here) - min(here) <= 1
+
+
+def test_folds_repeat_with_their_seed_and_take_labels_in_any_form():
+    labels = np.resize([0, 1, -1], 30)
+    missing = [None if label < 0 else label for label in labels.tolist()]
+
+    def folds(seed, *arguments, **named):
+        split = LabelledKFold(3, random_state=seed).split(*arguments, **named)
+        return [test.tolist() for _, test in split]
+
+    expected = folds(0, labels, labels)
+    assert folds(0, labels, missing) == expected
+    assert folds(0, labels, y_mask=labels) == expected
+    assert folds(0, labels, y=np.zeros(30), y_mask=labels) == expected
+    assert folds(1, labels, labels) != expected
+    domains = np.resize(["a", "b"], 30)
+    by_domain = folds(0, labels, labels, domains=domains)
+    assert folds(0, labels, labels, groups=domains) == by_domain
+
+
+def test_accuracies_by_hand():
+    y, predicted = [0, 0, 1, 1, -1, 1], [0, 0, 1, 0, 0, 1]
+    domains = list("aaabbb")
+    assert domain_accuracy(y, predicted) == 0.8
+    assert domain_accuracy(y, predicted, domains=domains) == (1 + 0.5) / 2
+    assert domain_accuracy(y, predicted, domains=domains, average="worst") == 0.5
+    assert domain_accuracy(y, predicted, domains=domains, average="samples") == 0.8
+    weighted = domain_accuracy(y, predicted, sample_weight=[1, 1, 1, 4, 9, 1])
+    assert weighted == 4 / 8
+    assert domain_accuracy(["x", None], ["x", "y"]) == 1
+
+
+@given(st.integers(0, 999))
+def test_with_all_labels_and_one_domain_it_is_the_accuracy(seed):
+    y, predicted = np.random.default_rng(seed).integers(3, size=(2, 20))
+    for average in ("mean", "worst", "samples"):
+        score = domain_accuracy(y, predicted, average=average)
+        assert score == pytest.approx(accuracy_score(y, predicted))
+
+
+def test_a_scorer_is_given_the_domains_by_routing():
+    labels = np.resize([0, 0, 1], 60)
+    domains = np.where(labels == 1, "hard", "easy")
+    zeros = DummyClassifier(strategy="constant", constant=0)
+    arguments = zeros, np.zeros((60, 1)), labels
+    folds = LabelledKFold(3, random_state=0)
+    with config_context(enable_metadata_routing=True):
+        routed = {
+            average: cross_val_score(
+                *arguments,
+                cv=folds,
+                scoring=DomainScorer(average),
+                params={"domains": domains},
+            ).mean()
+            for average in ("mean", "worst", "samples")
+        }
+    assert routed == {"mean": 0.5, "worst": 0.0, "samples": pytest.approx(2 / 3)}
+    plain = cross_val_score(*arguments, cv=folds, scoring=DomainScorer("worst"))
+    assert plain.mean() == pytest.approx(2 / 3)
