@@ -1,6 +1,8 @@
 """Multi-domain active learning: how many labels each domain gets, and which samples.
 
-The parts can be used alone:
+:class:`CompositeActiveLearner` is the estimator for labelling loops;
+:mod:`mdal.model_selection` has folds, scores and a pipeline for it. The parts can be
+used alone:
 
 - :mod:`mdal.budget` splits a labelling budget between domains;
 - :mod:`mdal.similarity` estimates alpha, how much domains have to say about
