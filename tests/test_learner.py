@@ -308,9 +308,15 @@ def test_warm_starts_go_on(three_domains):
     assert warm.net_ is not first and warm.net_.n_fits_ == 2
     assert first.n_fits_ == 1
     assert learner().fit(X, domains, y_mask).fit(X, domains, y_more).net_.n_fits_ == 1
-    with pytest.warns(StartedAnewWarning, match="new weights"):
+    with pytest.warns(StartedAnewWarning, match="classes changed"):
         warm.fit(X, domains, np.where(y_more >= 0, y_more % 2, -1))
     assert warm.net_.n_fits_ == 1
+    two = np.where(y_more >= 0, y_more % 2, -1)
+    with pytest.warns(StartedAnewWarning, match="the method changed"):
+        warm.set_params(lambda_d=0.5).fit(X, domains, two)
+    with pytest.warns(StartedAnewWarning, match="the shape of samples changed"):
+        warm.fit(X[:, :2], domains, two)
+    assert warm.net_.objective_.lambda_d == 0.5
 
 
 def test_rounds_tell_what_they_have_bought(net, three_domains):
@@ -329,6 +335,14 @@ def test_rounds_tell_what_they_have_bought(net, three_domains):
     change = last.bound["divergence"] - first.bound["divergence"]
     assert last.change["divergence"] == pytest.approx(change)
     assert "of the new labels" in str(last) and last.by_domain["bay"] >= 10
+
+
+def test_other_data_begin_a_new_history(net, three_domains):
+    X, domains, y_mask, _ = three_domains
+    found = learner(net).fit(X, domains, y_mask)
+    for other in (X[:, :2], X[:150]):
+        found.fit(other, domains[: len(other)], y_mask[: len(other)])
+        assert len(found.history_) == 1
 
 
 # How it is made

@@ -49,6 +49,7 @@ def save(learner, folder) -> None:
         "others": others,
         "classes": pool.classes,
         "names": pool.names,
+        "shape": pool.shape,
         "values": {n: getattr(learner, n) for n in _VALUES if hasattr(learner, n)},
         "budget": None if learner.budget_ is None else list(learner.budget_.items()),
         "history": [_written(each) for each in learner.history_],
@@ -85,7 +86,8 @@ def load(cls, folder, others: dict):
         )
     learner = cls(**{**header["parameters"], **own})
     arrays = {name: arrays[name].numpy() for name in _ARRAYS}
-    learner.pool_ = Pool(None, header["names"], classes=header["classes"], **arrays)
+    known = {name: header[name] for name in ("shape", "names", "classes")}
+    learner.pool_ = Pool(None, **known, **arrays)
     learner.classes_, learner.domains_ = header["classes"], header["names"]
     vars(learner).update(header["values"])
     budget = header["budget"]

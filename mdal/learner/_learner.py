@@ -98,7 +98,8 @@ class CompositeActiveLearner(
         that is set in `net` wins.
     lambda_d : float, default=1.0
         The weight of the distance between domains and surrogates. A
-        ``method__lambda_d`` that is set in `net` wins.
+        ``method__lambda_d`` that is set in `net` wins, and a method that is an object
+        keeps its own.
     similarity : estimator of alpha, default=None
         For a scikit-learn classifier as `net`; None is
         :class:`mdal.similarity.KernelMeanSimilarity`.
@@ -106,8 +107,8 @@ class CompositeActiveLearner(
         How to pick while there is no label at all: "random", or "coreset" to spread the
         samples over the features. Each domain gets the same number then.
     warm_start : bool, default=False
-        Whether to go on from the last weights. A new class, domain or shape of samples
-        makes training begin anew, with a warning.
+        Whether to go on from the last weights. A new class, domain, shape of samples
+        or method makes training begin anew, with a warning.
     random_state : int, RandomState or None, default=None
         Where all randomness comes from.
 
@@ -124,7 +125,8 @@ class CompositeActiveLearner(
     budget_ : Allocation or None
         The labels of the next round by domain; None if `budget_per_round` is.
     history_ : list of Round
-        One for each fit on the same number of samples, with what it has bought.
+        One for each fit on samples of the same number and shape, with what it has
+        bought since the one before.
     net_ : CompositeNet or classifier
         The trained net, which numbers the classes.
 
@@ -252,7 +254,8 @@ class CompositeActiveLearner(
         else:
             classes, labels = self._check_y(y, len(X))
         excluded = _check_rows(exclude, len(X), "exclude")
-        return Pool(X, names, codes, classes, labels, excluded)
+        shape = Rows(take(X, [0])).shape
+        return Pool(X, shape, names, codes, classes, labels, excluded)
 
     def _check_y(self, y, n_samples):
         """Return classes and labels of y, in which -1 may be a class."""
@@ -347,17 +350,22 @@ class CompositeActiveLearner(
         net = self._new_net(int(seed))
         last = getattr(self, "net_", None)
         if self.warm_start and isinstance(last, CompositeNet):
-            same = (
-                last.domains_.tolist() == pool.names.tolist()
-                and self.classes_.tolist() == pool.classes.tolist()
-                and last.task_.shape == np.shape(take(pool.X, [0]))[1:]
-            )
-            if same:
+            changed = [
+                what
+                for what, now, then in (
+                    ("classes", pool.classes.tolist(), self.classes_.tolist()),
+                    ("domains", pool.names.tolist(), self.domains_.tolist()),
+                    ("the shape of samples", pool.shape, self.pool_.shape),
+                    ("the method", _method(net), _method(last)),
+                )
+                if now != then
+            ]
+            if not changed:
                 last = copy.deepcopy(last)
                 return last.partial_fit(pool.X, labels, domains=domains)
             warnings.warn(
-                "classes, domains or the shape of samples are not those of the last "
-                "fit; training starts with new weights",
+                f"{', '.join(changed)} changed since the last fit; training starts "
+                "with new weights",
                 StartedAnewWarning,
                 stacklevel=4,
             )
@@ -366,7 +374,8 @@ class CompositeActiveLearner(
     def _history(self, now: Round, learned: dict) -> list[Round]:
         """Return all rounds, the last one with what it has bought."""
         pool, last = learned["pool_"], getattr(self, "pool_", None)
-        if last is None or len(last.labels) != len(pool.labels):
+        same = last is not None and last.shape == pool.shape
+        if not same or len(last.labels) != len(pool.labels):
             return [now]
         rounds = self.history_
         if not hasattr(self, "net_") or "net_" not in learned:
@@ -668,6 +677,13 @@ def _check_rows(rows, n_samples: int, name: str) -> NDArray:
         )
     mask[rows.astype(np.intp)] = True
     return mask
+
+
+def _method(net: CompositeNet):
+    """Return what a net minimises, to be compared."""
+    parameters = net.get_params_for("method")
+    name = net.method if isinstance(net.method, str) else repr(net.method)
+    return name, repr(sorted(parameters.items()))
 
 
 def _predicted(net, X) -> NDArray:

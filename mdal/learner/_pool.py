@@ -14,6 +14,8 @@ class Pool:
     ----------
     X : array, Dataset or None
         The samples; None if they are not at hand.
+    shape : tuple of int
+        Of one sample.
     names : ndarray of shape (n_domains,)
     domains : ndarray of shape (n_samples,)
         Position of each sample's domain in `names`.
@@ -24,6 +26,7 @@ class Pool:
     """
 
     X: object
+    shape: tuple
     names: NDArray
     domains: NDArray
     classes: NDArray
