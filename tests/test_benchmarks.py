@@ -1,6 +1,7 @@
 """What is written about the benchmarks is what their records say."""
 
 import importlib.util
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from mdal.net import CompositeNet
 from mdal.objectives import get_objective
+from mdal.strategies import GraDS
 
 ROOT = Path(__file__).parent.parent
 
@@ -95,6 +97,24 @@ def test_the_records_are_of_the_present_defaults(rotating_mnist):
             assert plain(objective.get_params()) == record["objective"]
             own = {name: getattr(net, name) for name in rotating_mnist.OWN}
             assert own == record["net"]
+
+
+@pytest.fixture(scope="module")
+def grads_temperature():
+    folder = str(ROOT / "benchmarks")
+    sys.path.insert(0, folder)  # it uses the data of another script
+    try:
+        return script("grads_temperature")
+    finally:
+        sys.path.remove(folder)
+
+
+def test_the_temperature_of_grads_was_chosen_on_these_records(grads_temperature):
+    text = (ROOT / "benchmarks/README.md").read_text()
+    records = grads_temperature.read()
+    table = grads_temperature.table(records)
+    assert table in text and len(table.splitlines()) == 7
+    assert f"GraDS, T = {GraDS().temperature}" in table
 
 
 def plain(settings):
