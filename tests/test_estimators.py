@@ -11,6 +11,7 @@ import skactiveml.pool as pool
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -102,6 +103,20 @@ def test_every_estimator_is_checked():
 
 @parametrize_with_checks(ESTIMATORS + STRATEGIES)
 def test_scikit_learn_compatible(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_checks([CompositeActiveLearner()])
+@pytest.mark.filterwarnings("ignore::mdal.learner.MinusOneIsAClassWarning")
+def test_the_default_learner_is_compatible(estimator, check, monkeypatch):
+    # A hundred fits: the same steps as by default, but fewer of them.
+    monkeypatch.setitem(CompositeNet.__init__.__kwdefaults__, "max_epochs", 1)
+    check(estimator)
+
+
+@parametrize_with_checks([CompositeActiveLearner(LogisticRegression())])
+@pytest.mark.filterwarnings("ignore::mdal.learner.MinusOneIsAClassWarning")
+def test_a_learner_without_torch_is_compatible(estimator, check):
     check(estimator)
 
 

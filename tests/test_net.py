@@ -832,3 +832,17 @@ def test_compiled_parts_keep_the_names_of_their_weights(two_far_domains):
     plain = small_net(max_epochs=1).fit(X, y, domains=domains)
     assert list(net.module_.state_dict()) == list(plain.module_.state_dict())
     torch.testing.assert_close(weights(net), weights(plain))
+
+
+@pytest.mark.parametrize("shape", [(5,), (1, 8, 8)])
+def test_a_sample_gets_the_same_answer_in_any_company(shape):
+    X = np.random.default_rng(0).normal(size=(43, *shape)).astype(np.float32)
+    y, domains = np.arange(43) % 3, np.arange(43) % 2
+    net = CompositeNet(max_epochs=1, steps_per_epoch=5, random_state=0)
+    net.fit(X, y, domains=domains)
+    whole = net.observe(X, domains)
+    for rows in ([0], [42], [7, 3], list(range(5, 30))):
+        part = net.observe(X[rows], domains[rows])
+        for name in ("logits", "penultimate", "features", "outlier"):
+            expected = getattr(whole, name)[rows]
+            assert np.array_equal(getattr(part, name), expected), name

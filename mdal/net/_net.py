@@ -414,12 +414,14 @@ class CompositeNet(ObjectiveNet):
         nets, start = self._averaged_nets(), 0
         with torch.no_grad():
             for block in rows.blocks(block_size):
-                here = None if codes is None else codes[start : start + len(block)]
-                seen = self.objective_.observe(nets, block, here)
+                n = len(block)
+                here = None if codes is None else _by_eights(codes[start : start + n])
+                seen = self.objective_.observe(nets, _by_eights(block), here)
                 yield {
-                    name: value.float().cpu().numpy() for name, value in seen.items()
+                    name: value[:n].float().cpu().numpy()
+                    for name, value in seen.items()
                 }
-                start += len(block)
+                start += n
 
     @property
     def alpha_(self) -> NDArray:
@@ -553,3 +555,13 @@ class CompositeNet(ObjectiveNet):
             "load_params would not reach the averaged weights, which predict; use save "
             "and CompositeNet.load"
         )
+
+
+def _by_eights(rows: torch.Tensor) -> torch.Tensor:
+    """Repeat the first row until the number of rows is a multiple of 8.
+
+    Matrix products of fewer rows add up in another order. This way a sample gets the
+    same answer, to the last bit, whichever samples are beside it.
+    """
+    repeated = rows[:1].expand(-len(rows) % 8, *rows.shape[1:])
+    return torch.cat([rows, repeated]) if len(repeated) else rows

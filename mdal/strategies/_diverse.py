@@ -103,7 +103,8 @@ class GraDS(BADGE):
     ----------
     temperature : float, default=0.5
         The temperature T; below 1 it makes uncertain samples' gradients relatively
-        larger. The paper recommends a value below 1 and gives none.
+        larger. The paper recommends a value below 1 and gives none; on development
+        data 0.25, 0.5 and 1 could not be told apart.
     random_state : int, RandomState or None, default=None
         Seed or generator.
 
