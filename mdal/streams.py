@@ -12,15 +12,42 @@ from torch.utils.data import Dataset, default_collate
 
 from .objectives import Batch
 
-__all__ = ["Batches", "Rows", "draws"]
+__all__ = ["Batches", "Densified", "Rows", "draws"]
+
+
+class Densified:
+    """The rows of a sparse matrix, which become dense when they are asked for.
+
+    Parameters
+    ----------
+    matrix : sparse matrix or array of shape (n_samples, n_features)
+        Of any format.
+
+    Examples
+    --------
+    >>> from scipy.sparse import eye
+    >>> from mdal.streams import Densified
+    >>> rows = Densified(eye(3))
+    >>> len(rows), rows[[2]]
+    (3, array([[0., 0., 1.]]))
+    """
+
+    def __init__(self, matrix):
+        self.matrix = matrix.tocsr()
+
+    def __len__(self):
+        return self.matrix.shape[0]
+
+    def __getitem__(self, rows):
+        return self.matrix[rows].toarray()
 
 
 class Rows:
     """The samples of an array or a larger source, fetched by number.
 
     Arrays, tensors and data frames are kept on the device as a whole. What may not
-    fit (a ``numpy.memmap``, a ``torch.utils.data.Dataset``, any object with a length
-    and slices) is read as it is needed.
+    fit (a sparse matrix, a ``numpy.memmap``, a ``torch.utils.data.Dataset``, any object
+    with a length and slices) is read as it is needed.
 
     Parameters
     ----------
@@ -50,6 +77,7 @@ class Rows:
 
     def __init__(self, X, device="cpu"):
         self.device = torch.device(device)
+        X = Densified(X) if issparse(X) else X
         self.in_memory = not _is_streamed(X)
         self._source = _as_tensor(X).to(self.device) if self.in_memory else X
         if len(self) == 0:
@@ -66,7 +94,7 @@ class Rows:
         rows = np.asarray(rows)
         if isinstance(self._source, Dataset):
             batch = default_collate([_sample(self._source[int(row)]) for row in rows])
-        elif isinstance(self._source, np.ndarray):
+        elif isinstance(self._source, np.ndarray | Densified):
             batch = np.array(self._source[rows])
         else:
             parts = [np.asarray(self._source[row : row + 1]) for row in rows]
@@ -219,7 +247,7 @@ class Batches:
 def _is_streamed(X) -> bool:
     if isinstance(X, np.memmap):
         return True
-    if isinstance(X, np.ndarray | Tensor | list | tuple) or issparse(X):
+    if isinstance(X, np.ndarray | Tensor | list | tuple):
         return False
     if isinstance(X, dict | str | bytes) or not hasattr(X, "__len__"):
         raise TypeError(

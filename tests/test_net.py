@@ -751,7 +751,6 @@ class Dicts(Items):
     [
         (None, "NoneType"),
         ({"a": 1}, "dict"),
-        (csr_array(np.ones((8, 2))), "toarray"),
         (torch.ones(8, 2).to_sparse(), "to_dense"),
         (Dicts(np.ones((8, 2))), "image"),
     ],
@@ -832,6 +831,16 @@ def test_compiled_parts_keep_the_names_of_their_weights(two_far_domains):
     plain = small_net(max_epochs=1).fit(X, y, domains=domains)
     assert list(net.module_.state_dict()) == list(plain.module_.state_dict())
     torch.testing.assert_close(weights(net), weights(plain))
+
+
+def test_sparse_samples_are_the_same_as_dense_ones():
+    X = np.random.default_rng(0).normal(size=(30, 4)).round().astype(np.float32)
+    y = np.arange(30) % 2
+    nets = [
+        CompositeNet(max_epochs=1, steps_per_epoch=5, random_state=0).fit(form, y)
+        for form in (X, csr_array(X))
+    ]
+    assert np.array_equal(nets[0].predict_proba(X), nets[1].predict_proba(csr_array(X)))
 
 
 @pytest.mark.parametrize("shape", [(5,), (1, 8, 8)])

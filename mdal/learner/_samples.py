@@ -6,20 +6,9 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 from torch.utils.data import Dataset, Subset
 
+from ..streams import Densified
+
 _KINDS = {"accept_sparse": "csr", "allow_nd": True, "dtype": "numeric"}
-
-
-class Densified:
-    """The rows of a sparse matrix, as dense arrays when they are asked for."""
-
-    def __init__(self, matrix):
-        self.matrix = matrix
-
-    def __len__(self):
-        return self.matrix.shape[0]
-
-    def __getitem__(self, rows):
-        return self.matrix[rows].toarray()
 
 
 def check_samples(estimator, X, *, fitted: bool):

@@ -8,7 +8,7 @@ from ..bounds import DomainBound
 from ..divergence import DomainDivergence
 from ..net import Observation
 from ..similarity import KernelMeanSimilarity
-from ._samples import Densified
+from ..streams import Densified
 
 
 class AlphaWeightedClassifier:
