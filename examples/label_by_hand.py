@@ -39,10 +39,10 @@ def read(path, n_samples):
     if path.exists():
         with path.open(newline="") as file:
             for row, label in csv.reader(file):
-                if label:
-                    y_mask[int(row)] = int(label)
-                else:
+                if label == "skipped":
                     skipped.append(int(row))
+                else:
+                    y_mask[int(row)] = int(label)
     return y_mask, skipped
 
 
@@ -62,7 +62,11 @@ def main():
         y_mask, skipped = read(options.labels, len(X))
         learner.fit(X, domains, y_mask, exclude=skipped)
         print(f"\n{learner.history_[-1]}\nNext, by camera:\n{learner.budget_}")
-        for row in learner.query():
+        rows = learner.query(min(options.per_round, learner.pool_.free.sum()))
+        if len(rows) == 0:
+            print("everything is labelled")
+            return
+        for row in rows:
             print(f"\n{drawing(X[row])}\n")
             answer = input(f"{domains[row]}, which digit? ").strip()
             if answer == "q":
@@ -71,7 +75,7 @@ def main():
                 print("a digit, Enter to leave it out, or q; it will come again")
                 continue
             with options.labels.open("a", newline="") as file:
-                csv.writer(file).writerow([row, answer])
+                csv.writer(file).writerow([row, answer or "skipped"])
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ from ._validation import (
 
 __all__ = ["ActivePipeline", "DomainScorer", "LabelledKFold", "domain_accuracy"]
 
+_NOT_GIVEN = object()
+
 
 def domain_accuracy(
     y: ArrayLike,
@@ -136,7 +138,8 @@ class LabelledKFold(BaseCrossValidator):
     """Folds for partly labelled samples: labelled ones are held out, others never.
 
     Held-out samples are stratified by class and by domain. A class's only labelled
-    sample is never held out, and no fold holds out all samples of a class.
+    sample and a domain's only sample are never held out, and no fold holds out all
+    samples of a class.
 
     Parameters
     ----------
@@ -209,8 +212,9 @@ class LabelledKFold(BaseCrossValidator):
             raise ValueError("y is missing; pass labels, with -1 where there is none")
         _, labels = check_labels(labels, n_samples)
         _, codes = check_domains(groups if domains is None else domains, n_samples)
-        several = np.bincount(labels[labels >= 0])[labels] > 1
-        rows = np.flatnonzero((labels >= 0) & several)
+        several = np.bincount(labels[labels >= 0], minlength=1)[labels] > 1
+        lonely = np.bincount(codes)[codes] == 1
+        rows = np.flatnonzero((labels >= 0) & several & ~lonely)
         if len(rows) < n_splits:
             raise ValueError(
                 f"n_splits={n_splits} exceeds the {len(rows)} labelled samples that "
@@ -255,7 +259,7 @@ class ActivePipeline(Pipeline):
     {'a': 2, 'b': 2}
     """
 
-    def fit(self, X, y=None, y_mask=None, **params):
+    def fit(self, X, y=None, y_mask=_NOT_GIVEN, **params):
         """Fit all steps; see the learner's `fit`.
 
         Parameters
@@ -264,7 +268,7 @@ class ActivePipeline(Pipeline):
             Samples, for the first step.
         y : array-like of shape (n_samples,), default=None
             Labels; or the domains, if `y_mask` is given.
-        y_mask : array-like of shape (n_samples,), default=None
+        y_mask : array-like of shape (n_samples,)
             Labels, with -1, NaN or None for samples that have none.
         **params
             ``domains`` and ``exclude``, and what scikit-learn's pipeline takes.
@@ -273,31 +277,33 @@ class ActivePipeline(Pipeline):
         -------
         self
         """
-        if y_mask is not None:
-            domains = {} if y is None else {"domains": y}
-            params, y = {**params, **domains, "y_mask": y_mask}, None
+        if y_mask is not _NOT_GIVEN:
+            if y is not None:
+                if "domains" in params:
+                    raise TypeError(
+                        "fit got domains twice: with y_mask the second argument is the "
+                        "domains; pass fit(X, domains, y_mask)"
+                    )
+                params["domains"] = y
+            params, y = {**params, "y_mask": y_mask}, None
         return super().fit(X, y, **self._addressed(params))
 
-    def score(self, X, y=None, sample_weight=None, **params):
+    def score(self, X, *labels, **params):
         """Return the learner's score of transformed samples.
 
         Parameters
         ----------
         X : array-like
             Samples, for the first step.
-        y : array-like of shape (n_samples,), default=None
-            Labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of samples.
-        **params
-            ``domains`` and ``y_mask``.
+        *labels, **params
+            What the learner's `score` takes: ``y``, or ``domains, y_mask``.
 
         Returns
         -------
         float
         """
         X = self[:-1].transform(X) if len(self) > 1 else X
-        return self[-1].score(X, y, sample_weight=sample_weight, **params)
+        return self[-1].score(X, *labels, **params)
 
     def query(self, n=None, **options):
         """Return the rows to label next; see the learner's `query`.

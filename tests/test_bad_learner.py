@@ -155,7 +155,7 @@ WRONG = {
     "budget as text": (made(budget_per_round="10"), TypeError, "='10'"),
     "unknown strategy": (made(strategy="best"), ValueError, "strategy='best'"),
     "no strategy": (made(strategy=None), TypeError, "strategy=None"),
-    "unknown first round": (made(first_round="x"), ValueError, "strategy='x'"),
+    "unknown first round": (made(first_round="x"), ValueError, "first_round cannot"),
     "unknown allocation": (made(allocation="x"), ValueError, "budget='x'"),
     "allocation a class": (made(allocation=dict), TypeError, "class dict"),
     "net without weights": (
@@ -196,6 +196,11 @@ WRONG = {
         lambda e: e.score(X, [-1] * 40),
         ValueError,
         "no label to compare",
+    ),
+    "score domains twice": (
+        lambda e: e.score(X, domains, y, domains=domains),
+        TypeError,
+        "domains twice",
     ),
     "score other lengths": (lambda e: e.score(X, y[:5]), ValueError, "5 values"),
 }
@@ -281,6 +286,7 @@ def test_a_budget_of_nothing_is_nothing(fitted):
         (lambda: next(LabelledKFold(2.5).split(X, y)), "n_splits=2.5"),
         (lambda: next(LabelledKFold(11).split(X, y)), "n_splits=11 exceeds the 10"),
         (lambda: next(LabelledKFold().split(X)), "y is missing"),
+        (lambda: next(LabelledKFold().split(X, [-1] * 40)), "exceeds the 0 labelled"),
         (lambda: next(LabelledKFold().split(X, y[:3])), "y has 3 values"),
         (lambda: next(LabelledKFold().split(X, y, domains[:3])), "domains has 3"),
         (lambda: domain_accuracy(y, y, average="best"), "average='best'"),
@@ -303,5 +309,9 @@ def test_a_pipeline_names_what_is_wrong():
     pipe = ActivePipeline([("learn", CompositeActiveLearner(LogisticRegression()))])
     with pytest.raises(ValueError, match="domains has 3 values"):
         pipe.fit(X, domains[:3], y)
+    with pytest.raises(TypeError, match="y_mask"):
+        pipe.fit(X, domains, None)
+    with pytest.raises(TypeError, match="domains twice"):
+        pipe.fit(X, domains, y, domains=domains)
     with pytest.raises(NotFittedError):
         pipe.query()

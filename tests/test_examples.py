@@ -38,7 +38,7 @@ def test_labelling_by_hand_loses_no_answer(tmp_path):
     run("label_by_hand", *arguments, answers="\n".join(answers), folder=tmp_path)
     with (tmp_path / "mine.csv").open(newline="") as file:
         written = list(csv.reader(file))
-    assert [label for _, label in written] == ["1", "2", "", "3", "4"]
+    assert [label for _, label in written] == ["1", "2", "skipped", "3", "4"]
     assert len({row for row, _ in written}) == 5
     shown = run("label_by_hand", *arguments, answers="5\nq", folder=tmp_path)
     assert "4 labels" in shown

@@ -21,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from torch.utils.data import TensorDataset
 
 from mdal import CompositeActiveLearner
+from mdal.budget import UniformBudget
 from mdal.learner import Allocation, MinusOneIsAClassWarning, StartedAnewWarning
 from mdal.model_selection import ActivePipeline, DomainScorer, LabelledKFold
 from mdal.net import CompositeNet
@@ -133,6 +134,10 @@ def test_minus_one_is_a_class_only_through_y(three_domains):
         both = learner("shallow").fit(X, y)
     assert both.classes_.tolist() == [-1, 1]
     assert both.score(X, y) == pytest.approx(np.mean(both.predict(X) == y))
+    half = np.where(np.arange(180) % 2 == 0, y, np.nan)
+    labelled = both.predict(X)[::2] == y[::2]
+    assert both.score(X, half) == pytest.approx(labelled.mean())
+    assert both.score(sparse.csr_matrix(X), y) == pytest.approx(both.score(X, y))
     one = learner("shallow").fit(X, None, y)
     assert one.classes_.tolist() == [1]
 
@@ -299,6 +304,45 @@ def test_one_class_only_works(net, three_domains):
     assert set(found.predict(X)) == {3} and len(found.query()) == 12
 
 
+def test_the_error_budget_trains_on_all_labels_in_the_end(net, three_domains):
+    X, domains, y_mask, _ = three_domains
+    by_error = learner(net, allocation="error").fit(X, domains, y_mask)
+    plain = learner(net).fit(X, domains, y_mask)
+    assert np.array_equal(by_error.predict_proba(X), plain.predict_proba(X))
+    assert by_error.errors_.shape == (3,) and by_error.errors_.min() >= 0
+    few = np.where(np.arange(180) % 60 < 3, y_mask.clip(0), -1)
+    assert learner(net, allocation="error").fit(X, domains, few).allocate_budget() == {
+        "bay": 4,
+        "fen": 4,
+        "moor": 4,
+    }
+
+
+def test_groups_of_domains_are_named_by_them(three_domains):
+    class Halves(UniformBudget):
+        def groups(self, n_domains):
+            return np.array([0, 0, 1])
+
+        def _split(self, budget, sizes, spent, room, alpha, errors):
+            return np.array([budget // 2, budget - budget // 2])
+
+    X, domains, y_mask, _ = three_domains
+    found = learner("shallow", allocation=Halves()).fit(X, domains, y_mask)
+    assert found.allocate_budget() == {("bay", "fen"): 6, "moor": 6}
+    assert (domains[found.query()] == "moor").sum() == 6
+
+
+def test_samples_of_another_kind_leave_nothing_behind(three_domains):
+    X, domains, y_mask, _ = three_domains
+    found = learner().fit(pd.DataFrame(X, columns=list("abcd")), domains, y_mask)
+    wide = np.hstack([X, X]).astype(np.float32)
+    found.fit(TensorDataset(torch.as_tensor(wide)), domains, y_mask)
+    assert found.predict(wide).shape == (180,)
+    assert not hasattr(found, "feature_names_in_")
+    found.fit(X, domains, np.full(180, -1))
+    assert not hasattr(found, "_n_features_out")
+
+
 def test_warm_starts_go_on(three_domains):
     X, domains, y_mask, truth = three_domains
     warm = learner(warm_start=True).fit(X, domains, y_mask)
@@ -312,11 +356,15 @@ def test_warm_starts_go_on(three_domains):
         warm.fit(X, domains, np.where(y_more >= 0, y_more % 2, -1))
     assert warm.net_.n_fits_ == 1
     two = np.where(y_more >= 0, y_more % 2, -1)
-    with pytest.warns(StartedAnewWarning, match="the method changed"):
+    with pytest.warns(StartedAnewWarning, match="the net's parameters changed"):
         warm.set_params(lambda_d=0.5).fit(X, domains, two)
     with pytest.warns(StartedAnewWarning, match="the shape of samples changed"):
         warm.fit(X[:, :2], domains, two)
     assert warm.net_.objective_.lambda_d == 0.5
+    with pytest.warns(StartedAnewWarning, match="parameters changed"):
+        warm.set_params(net__module__width=9).fit(X[:, :2], domains, two)
+    assert warm.transform(X[:, :2]).shape == (180, 9)
+    warm.set_params(net=LogisticRegression()).fit(X, domains, two)
 
 
 def test_rounds_tell_what_they_have_bought(net, three_domains):
@@ -335,6 +383,14 @@ def test_rounds_tell_what_they_have_bought(net, three_domains):
     change = last.bound["divergence"] - first.bound["divergence"]
     assert last.change["divergence"] == pytest.approx(change)
     assert "of the new labels" in str(last) and last.by_domain["bay"] >= 10
+
+
+def test_a_fit_without_new_labels_is_no_round(net, three_domains):
+    X, domains, y_mask, truth = three_domains
+    found = learner(net).fit(X, domains, y_mask).fit(X, domains, y_mask)
+    assert len(found.history_) == 1 and not found.history_[-1].settled
+    y_mask[1] = truth[1]
+    assert len(found.fit(X, domains, y_mask).history_) == 2
 
 
 def test_other_data_begin_a_new_history(net, three_domains):
@@ -366,6 +422,7 @@ def test_parameters_of_the_default_net_can_be_set():
     assert found.net.max_epochs == 3 and found.lambda_d == 2.0
     assert clone(found).net.max_epochs == 3
     assert CompositeActiveLearner().net is None
+    assert found.set_params(net=None, net__max_epochs=5).net.max_epochs == 5
 
 
 def test_what_was_given_is_not_trained(net, three_domains):
@@ -419,6 +476,22 @@ def test_a_saved_learner_goes_on(three_domains, tmp_path):
     assert len(list((tmp_path / "a").iterdir())) == 2
 
 
+def test_a_loaded_learner_takes_parameters_as_before(three_domains, tmp_path):
+    X, domains, y_mask, _ = three_domains
+    learner().fit(X, domains, y_mask).save(tmp_path / "a" / "b")
+    other = CompositeActiveLearner.load(tmp_path / "a" / "b", X)
+    assert other.net.max_epochs == 1 and other.net.random_state is None
+    other.set_params(lambda_d=9.0, method="cal_fa").fit(X, domains, y_mask)
+    assert other.net_.objective_.lambda_d == 9.0 and other.net_.method == "cal_fa"
+    own = CompositeActiveLearner.load(tmp_path / "a" / "b", net=quick_net(lr=0.5))
+    assert own.net.lr == 0.5
+    with pytest.raises(ValueError, match="expecting 4 features"):
+        CompositeActiveLearner.load(tmp_path / "a" / "b", np.zeros((180, 2)))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileExistsError, match="is a file"):
+        other.save(tmp_path / "file")
+
+
 def test_a_saved_first_round_goes_on(three_domains, tmp_path):
     X, domains, _, _ = three_domains
     cold = CompositeActiveLearner(random_state=0).fit(X, domains, np.full(180, -1))
@@ -439,7 +512,7 @@ def test_what_cannot_be_saved_is_named(three_domains, tmp_path):
     assert other.predict(X).shape == (180,)
     with pytest.raises(ValueError, match="loaded without samples"):
         other.query()
-    with pytest.raises(ValueError, match="X has 5 samples"):
+    with pytest.raises(ValueError, match="X has 5 samples of shape"):
         CompositeActiveLearner.load(tmp_path / "b", X[:5], strategy=Margin())
     with pytest.raises(FileNotFoundError, match="does not exist"):
         CompositeActiveLearner.load(tmp_path / "c")
@@ -537,6 +610,7 @@ def test_a_pipeline_learns_and_asks(net, routing, three_domains):
             assert pipe.allocate_budget(9) == direct.allocate_budget(9)
             assert np.array_equal(pipe.predict(X), direct.predict(pipe[0].transform(X)))
             score = pipe.score(X, y_mask, domains=domains)
+            assert pipe.score(X, domains, y_mask) == score
             assert score == direct.score(pipe[0].transform(X), y_mask, domains=domains)
         pipe = clone(pipes[0]).set_params(learn__budget_per_round=5)
         assert len(pipe.fit(X, domains, y_mask, exclude=[0, 1]).query()) == 5

@@ -5,7 +5,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 import torch
-from sklearn.base import clone
 
 from .. import persistence
 from ..net import CompositeNet
@@ -43,6 +42,9 @@ def save(learner, folder) -> None:
             others.append(name)
         else:
             parameters[name] = value
+    own_net = None
+    if net is not None and learner.net is not None:
+        own_net = _plain_parameters(learner.net)
     pool = learner.pool_
     header = {
         "parameters": parameters,
@@ -53,17 +55,34 @@ def save(learner, folder) -> None:
         "values": {n: getattr(learner, n) for n in _VALUES if hasattr(learner, n)},
         "budget": None if learner.budget_ is None else list(learner.budget_.items()),
         "history": [_written(each) for each in learner.history_],
-        "own_net": learner.net is not None,
+        "own_net": own_net,
         "net": None if net is None else f"net-{uuid.uuid4().hex}.safetensors",
     }
-    folder.mkdir(exist_ok=True)
+    if folder.exists() and not folder.is_dir():
+        raise FileExistsError(f"{folder} is a file; pass a folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    last = None
+    if (folder / _LEARNER).exists():
+        last = persistence.load(folder / _LEARNER, "learner")[1]["net"]
     if net is not None:
         net.save(folder / header["net"])
     arrays = {name: torch.as_tensor(getattr(pool, name)) for name in _ARRAYS}
     persistence.save(folder / _LEARNER, "learner", arrays, header)
-    for old in folder.glob("net-*.safetensors"):
-        if old.name != header["net"]:
-            old.unlink()
+    if last is not None:
+        (folder / last).unlink(missing_ok=True)
+
+
+def _plain_parameters(net: CompositeNet) -> dict:
+    """Return the parameters of a net that can be written; the others come with it."""
+    plain = {}
+    for name, value in net.get_params(deep=False).items():
+        try:
+            persistence.to_plain(value)
+        except TypeError:
+            continue
+        if not name.startswith("_"):
+            plain[name] = value
+    return plain
 
 
 def _written(each: Round) -> dict:
@@ -76,8 +95,13 @@ def load(cls, folder, others: dict):
     """Return the learner in a folder, without samples."""
     folder = Path(folder)
     arrays, header = persistence.load(folder / _LEARNER, "learner")
-    of_net = {n.removeprefix("net__"): v for n, v in others.items() if "__" in n}
-    own = {name: value for name, value in others.items() if "__" not in name}
+    prefix = "net__"
+    of_net = {
+        name.removeprefix(prefix): value
+        for name, value in others.items()
+        if name.startswith(prefix)
+    }
+    own = {n: value for n, value in others.items() if not n.startswith(prefix)}
     missing = sorted(set(header["others"]) - set(own))
     if missing:
         raise ValueError(
@@ -98,5 +122,6 @@ def load(cls, folder, others: dict):
     ]
     if header["net"] is not None:
         learner.net_ = CompositeNet.load(folder / header["net"], **of_net)
-        learner.net = clone(learner.net_) if header["own_net"] else None
+        if "net" not in own and header["own_net"] is not None:
+            learner.net = CompositeNet(**{**header["own_net"], **of_net})
     return learner

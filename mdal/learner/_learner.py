@@ -92,7 +92,8 @@ class CompositeActiveLearner(
     budget_per_round : int or None, default=100
         Labels in a round; None makes `query` and `allocate_budget` ask for it.
     allocation : str, budget object or callable, default="optimal"
-        How many of them in each domain, see :func:`mdal.budget.get_budget`.
+        How many of them in each domain, see :func:`mdal.budget.get_budget`. "error"
+        trains another net without a fifth of the labels, to measure errors.
     method : str or Objective, default="cal"
         What the net minimises, see :func:`mdal.objectives.get_objective`. A method
         that is set in `net` wins.
@@ -108,7 +109,8 @@ class CompositeActiveLearner(
         samples over the features. Each domain gets the same number then.
     warm_start : bool, default=False
         Whether to go on from the last weights. A new class, domain, shape of samples
-        or method makes training begin anew, with a warning.
+        or parameter of the net makes training begin anew, with a warning. A
+        scikit-learn classifier always does.
     random_state : int, RandomState or None, default=None
         Where all randomness comes from.
 
@@ -199,8 +201,9 @@ class CompositeActiveLearner(
         -------
         self
         """
-        if self.net is None and any(name.startswith("net__") for name in params):
-            params = {"net": CompositeNet(), **params}
+        of_net = any(name.startswith("net__") for name in params)
+        if of_net and params.get("net", self.net) is None:
+            params = {**params, "net": CompositeNet()}
         return super().set_params(**params)
 
     def fit(self, X, y=None, y_mask=_NOT_GIVEN, *, domains=None, exclude=None):
@@ -223,7 +226,8 @@ class CompositeActiveLearner(
         domains : array-like of shape (n_samples,), default=None
             Domain of each sample; None is a single domain.
         exclude : array-like of int or of bool, default=None
-            Rows that `query` never gives, or whether each row is one.
+            Rows that `query` must not give, or whether each row is one (which is what
+            cross-validation needs). The next `fit` has to be told again.
 
         Returns
         -------
@@ -232,21 +236,16 @@ class CompositeActiveLearner(
         """
         pool = self._check_pool(X, y, y_mask, domains, exclude)
         learned = self._learn(pool)
-        record_samples(self, X)
         for name in [name for name in vars(self) if name.endswith("_")]:
-            if name not in ("n_features_in_", "feature_names_in_"):
-                delattr(self, name)
+            delattr(self, name)
+        vars(self).pop("_n_features_out", None)
+        record_samples(self, X)
         vars(self).update(learned)
         return self
 
     def _check_pool(self, X, y, y_mask, domains, exclude) -> Pool:
         if y_mask is not _NOT_GIVEN:
-            if y is not None and domains is not None:
-                raise TypeError(
-                    "fit got domains twice: with y_mask the second argument is the "
-                    "domains; pass fit(X, domains, y_mask)"
-                )
-            domains = y if domains is None else domains
+            domains = _only(y, domains)
         X = check_samples(self, X, fitted=False)
         names, codes = check_domains(domains, len(X))
         if y_mask is not _NOT_GIVEN:
@@ -285,9 +284,15 @@ class CompositeActiveLearner(
 
     def _learn(self, pool: Pool) -> dict:
         """Return the fitted attributes by name."""
-        budget = get_budget(self.allocation)
-        for strategy in (self.strategy, self.first_round):
-            get_strategy(strategy)
+        for name, known in (
+            ("strategy", get_strategy),
+            ("first_round", get_strategy),
+            ("allocation", get_budget),
+        ):
+            try:
+                known(getattr(self, name))
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"{name} cannot be used: {error}") from None
         if self.budget_per_round is not None:
             check_count(self.budget_per_round, "budget_per_round")
         if not isinstance(self.warm_start, bool | np.bool_):
@@ -304,12 +309,9 @@ class CompositeActiveLearner(
         now = Round(sum(spent), by_domain)
         errors = None
         if pool.labelled.any():
-            held_out = np.zeros(len(pool.labels), dtype=bool)
-            if isinstance(budget, ErrorBudget):
-                held_out = _held_out(pool, seeds[2])
-            net = self._trained(pool, np.where(held_out, -1, pool.labels), seeds[0])
-            if held_out.any():
-                errors = _errors(net, pool, held_out)
+            if isinstance(get_budget(self.allocation), ErrorBudget):
+                errors = self._held_out_errors(pool, seeds)
+            net = self._trained(pool, seeds[0])
             alpha = getattr(net, "alpha_", None)
             bound = _bound(net, alpha, pool.names)
             learned |= {"net_": net, "alpha_": alpha, "bound_": bound}
@@ -344,19 +346,29 @@ class CompositeActiveLearner(
             net.set_params(random_state=seed)
         return net
 
-    def _trained(self, pool: Pool, labels, seed):
+    def _held_out_errors(self, pool: Pool, seeds):
+        """Return each domain's error on labels that a net was trained without."""
+        held_out = _held_out(pool, seeds[2])
+        if not held_out.any():
+            return None
+        net, labels = self._new_net(int(seeds[0])), np.where(held_out, -1, pool.labels)
+        net.fit(pool.X, labels, domains=pool.names[pool.domains])
+        return _errors(net, pool, held_out)
+
+    def _trained(self, pool: Pool, seed):
         """Return a net that was trained on what is labelled."""
-        domains = pool.names[pool.domains]
+        labels, domains = pool.labels, pool.names[pool.domains]
         net = self._new_net(int(seed))
         last = getattr(self, "net_", None)
-        if self.warm_start and isinstance(last, CompositeNet):
+        deep = isinstance(net, CompositeNet) and isinstance(last, CompositeNet)
+        if self.warm_start and deep:
             changed = [
                 what
                 for what, now, then in (
                     ("classes", pool.classes.tolist(), self.classes_.tolist()),
                     ("domains", pool.names.tolist(), self.domains_.tolist()),
                     ("the shape of samples", pool.shape, self.pool_.shape),
-                    ("the method", _method(net), _method(last)),
+                    ("the net's parameters", _settings(net), _settings(last)),
                 )
                 if now != then
             ]
@@ -381,6 +393,8 @@ class CompositeActiveLearner(
         if not hasattr(self, "net_") or "net_" not in learned:
             return [*rounds, now]
         new = np.flatnonzero(~last.labelled & pool.labelled)
+        if len(new) == 0 and np.array_equal(last.labels, pool.labels):
+            return [*rounds[:-1], replace(rounds[-1], bound=now.bound)]
         # The same two thousand in every round are enough to see changes of 1 %.
         watched = np.random.RandomState(0).permutation(len(pool.labels))[:2000]
         before = last.classes[_predicted(self.net_, take(pool.X, watched))]
@@ -590,12 +604,12 @@ class CompositeActiveLearner(
         float
         """
         if y_mask is not _NOT_GIVEN:
-            domains = y if domains is None else domains
-            y = y_mask
+            y, domains = y_mask, _only(y, domains)
         predicted = self.predict(X, domains)
         if y_mask is _NOT_GIVEN and -1 in self.classes_.tolist():
-            # Here -1 is a class, and what counts is whether a prediction is right.
-            y, predicted = (np.asarray(y) == predicted).astype(int), np.ones(len(X))
+            # Here -1 is a class; other names for it and 1 leave NaN what it is.
+            y = np.array(y, dtype=object)
+            y[y == -1], predicted = 0, np.where(predicted == -1, 0, predicted)
         return domain_accuracy(
             y, predicted, domains=domains, sample_weight=sample_weight
         )
@@ -638,11 +652,13 @@ class CompositeActiveLearner(
             learner.bound_ = _bound(learner.net_, learner.alpha_, learner.domains_)
         if X is not None:
             X = check_samples(learner, X, fitted=True)
-            n_samples = len(learner.pool_.labels)
-            if len(X) != n_samples:
+            shape = (len(learner.pool_.labels), *learner.pool_.shape)
+            found = (len(X), *Rows(take(X, [0])).shape)
+            if found != shape:
                 raise ValueError(
-                    f"X has {len(X)} samples, but the learner in {folder} was fitted "
-                    f"to {n_samples}; pass the same ones"
+                    f"X has {found[0]} samples of shape {found[1:]}, but the learner "
+                    f"in {folder} was fitted to {shape[0]} of shape {shape[1:]}; pass "
+                    "the same ones"
                 )
             learner.pool_ = replace(learner.pool_, X=X)
         return learner
@@ -653,6 +669,16 @@ class CompositeActiveLearner(
         tags.target_tags.required = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
+
+
+def _only(second, domains):
+    """Return the domains, which are the second argument where y_mask is given."""
+    if second is not None and domains is not None:
+        raise TypeError(
+            "got domains twice: with y_mask the second argument is the domains; pass "
+            "(X, domains, y_mask)"
+        )
+    return second if domains is None else domains
 
 
 def _check_rows(rows, n_samples: int, name: str) -> NDArray:
@@ -679,11 +705,13 @@ def _check_rows(rows, n_samples: int, name: str) -> NDArray:
     return mask
 
 
-def _method(net: CompositeNet):
-    """Return what a net minimises, to be compared."""
-    parameters = net.get_params_for("method")
-    name = net.method if isinstance(net.method, str) else repr(net.method)
-    return name, repr(sorted(parameters.items()))
+def _settings(net: CompositeNet) -> dict:
+    """Return the parameters of a net, to be compared; each fit has its own seed."""
+    return {
+        name: repr(value)
+        for name, value in net.get_params(deep=False).items()
+        if name != "random_state" and not name.startswith("_")
+    }
 
 
 def _predicted(net, X) -> NDArray:
@@ -733,12 +761,14 @@ def _bound(net, alpha, names):
 def _split(learned: dict, allocation, n: int, free) -> tuple[NDArray, NDArray]:
     """Return the labels of each group of domains, and the group of each domain."""
     pool, alpha = learned["pool_"], learned.get("alpha_")
-    # Without any label nothing is known about domains, and each gets the same.
-    budget = get_budget(allocation if "net_" in learned else "uniform")
+    budget, errors = get_budget(allocation), learned["errors_"]
+    # Without labels, or without any to hold out, nothing is known about domains.
+    if "net_" not in learned or (isinstance(budget, ErrorBudget) and errors is None):
+        budget = get_budget("uniform")
     new = budget.split(
         min(n, int(free.sum())),
         alpha=alpha,
-        errors=learned["errors_"],
+        errors=errors,
         sizes=pool.count(np.ones(len(free), dtype=bool)),
         spent=pool.count(pool.labelled),
         capacity=pool.count(free),
@@ -749,6 +779,10 @@ def _split(learned: dict, allocation, n: int, free) -> tuple[NDArray, NDArray]:
 def _allocation(learned: dict, allocation, n: int) -> Allocation:
     pool = learned["pool_"]
     new, groups = _split(learned, allocation, n, pool.free)
-    if len(new) < len(pool.names) or len(new) == 1 < len(pool.names):
-        return Allocation({_ALL_DOMAINS: int(new.sum())})
-    return Allocation(zip(pool.names.tolist(), new[groups].tolist(), strict=True))
+    names = [[] for _ in new]
+    for name, group in zip(pool.names.tolist(), groups, strict=True):
+        names[group].append(name)
+    if len(names) == 1 < len(pool.names):
+        return Allocation({_ALL_DOMAINS: int(new[0])})
+    named = [tuple(group) if len(group) > 1 else group[0] for group in names]
+    return Allocation(zip(named, new.tolist(), strict=True))
