@@ -34,7 +34,7 @@ def main():
     images[lying] = np.rot90(images[lying], axes=(2, 3))
     y_mask = np.full(len(X), -1)
     learner = CompositeActiveLearner(
-        CompositeNet(module__encoder=small_convolutions(), max_epochs=8),
+        CompositeNet(module__encoder=small_convolutions(), max_epochs=4),
         budget_per_round=60,
         random_state=0,
     )

@@ -26,7 +26,7 @@ def main():
     rng = np.random.default_rng(0)
     y = np.where(rng.uniform(size=len(X)) < 0.1, digits, -1)
     search = GridSearchCV(
-        CompositeActiveLearner(CompositeNet(max_epochs=4), random_state=0),
+        CompositeActiveLearner(CompositeNet(max_epochs=2), random_state=0),
         {"lambda_d": [0.1, 1.0]},
         cv=LabelledKFold(3, random_state=0),
         scoring=DomainScorer("worst"),

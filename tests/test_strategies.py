@@ -266,7 +266,7 @@ def test_order_and_precision_do_not_change_the_distribution(strategy, change):
     if isinstance(strategy, ClusterMargin):
         strategy.set_params(cluster_size=3, factor=2)
     counts = np.zeros((2, 12))
-    for seed in range(1500):
+    for seed in range(800):
         counts[0, strategy.select(view, 3, seed)[2]] += 1
         counts[1, back[strategy.select(other, 3, 10_000 + seed)[2]]] += 1
     counts = counts[:, counts.sum(axis=0) > 20]
