@@ -249,7 +249,7 @@ def test_precision_changes_no_deterministic_pick(strategy, normal_view):
     assert np.array_equal(rows, strategy.select(exact, 20))
 
 
-@each([s for s in DRAWN if not isinstance(s, Mixture)])
+@each(DRAWN)
 @pytest.mark.parametrize("change", ["order", "precision"])
 def test_order_and_precision_do_not_change_the_distribution(strategy, change):
     rng = np.random.default_rng(2)
