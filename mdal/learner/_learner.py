@@ -38,13 +38,19 @@ from ..strategies import (
 )
 from ..streams import Rows
 from . import _files as files
+from ._allocation import (
+    allocation_by_name,
+    domain_errors,
+    hold_out,
+    predicted_classes,
+    split_budget,
+)
 from ._pool import Pool
 from ._rounds import Allocation, Round, compare, share, terms
 from ._samples import check_samples, record_samples, take
 from ._shallow import AlphaWeightedClassifier
 
 _NOT_GIVEN = object()
-_ALL_DOMAINS = "all domains"
 _BLOCK = 2000  # samples that the net sees at a time
 _IN_MEMORY = 200_000  # samples of a domain up to which a strategy sees all
 
@@ -323,7 +329,7 @@ class CompositeActiveLearner(
         learned["budget_"] = None
         if self.budget_per_round is not None:
             n = self.budget_per_round
-            learned["budget_"] = _allocation(learned, self.allocation, n)
+            learned["budget_"] = allocation_by_name(learned, self.allocation, n)
         return learned
 
     def _new_net(self, seed):
@@ -348,12 +354,12 @@ class CompositeActiveLearner(
 
     def _held_out_errors(self, pool: Pool, seeds):
         """Return each domain's error on labels that a net was trained without."""
-        held_out = _held_out(pool, seeds[2])
+        held_out = hold_out(pool, seeds[2])
         if not held_out.any():
             return None
         net, labels = self._new_net(int(seeds[0])), np.where(held_out, -1, pool.labels)
         net.fit(pool.X, labels, domains=pool.names[pool.domains])
-        return _errors(net, pool, held_out)
+        return domain_errors(net, pool, held_out)
 
     def _trained(self, pool: Pool, seed):
         """Return a net that was trained on what is labelled."""
@@ -397,11 +403,11 @@ class CompositeActiveLearner(
             return [*rounds[:-1], replace(rounds[-1], bound=now.bound)]
         # The same two thousand in every round are enough to see changes of 1 %.
         watched = np.random.RandomState(0).permutation(len(pool.labels))[:2000]
-        before = last.classes[_predicted(self.net_, take(pool.X, watched))]
-        after = pool.classes[_predicted(learned["net_"], take(pool.X, watched))]
+        before = last.classes[predicted_classes(self.net_, take(pool.X, watched))]
+        after = pool.classes[predicted_classes(learned["net_"], take(pool.X, watched))]
         seen = {"agreement": share(before == after), "accuracy_on_new": None}
         if len(new):
-            predicted = last.classes[_predicted(self.net_, take(pool.X, new))]
+            predicted = last.classes[predicted_classes(self.net_, take(pool.X, new))]
             seen["accuracy_on_new"] = share(predicted == pool.classes[pool.labels[new]])
         return [*rounds, compare(rounds[-1], now, seen)]
 
@@ -420,7 +426,7 @@ class CompositeActiveLearner(
             is left to label.
         """
         check_is_fitted(self)
-        return _allocation(vars(self), self.allocation, self._asked(n))
+        return allocation_by_name(vars(self), self.allocation, self._asked(n))
 
     def _asked(self, n) -> int:
         if n is None and self.budget_per_round is None:
@@ -470,7 +476,7 @@ class CompositeActiveLearner(
                 FewerSamplesWarning,
                 stacklevel=2,
             )
-        split, groups = _split(vars(self), self.allocation, asked, free)
+        split, groups = split_budget(vars(self), self.allocation, asked, free)
         wanted = {group: int(m) for group, m in enumerate(split) if m > 0}
         rows, strategy = np.flatnonzero(free), self._strategy()
         picked = select_streamed(
@@ -714,33 +720,6 @@ def _settings(net: CompositeNet) -> dict:
     }
 
 
-def _predicted(net, X) -> NDArray:
-    """Return the most probable class of samples, as a number."""
-    return net.predict_proba(X, None).argmax(axis=1)
-
-
-def _held_out(pool: Pool, seed) -> NDArray:
-    """Return a fifth of the labelled rows of each domain, no class's last one."""
-    rng, held_out = np.random.RandomState(seed), np.zeros(len(pool.labels), dtype=bool)
-    left = np.bincount(pool.labels[pool.labelled], minlength=len(pool.classes))
-    for domain in range(len(pool.names)):
-        rows = rng.permutation(np.flatnonzero(pool.labelled & (pool.domains == domain)))
-        for row in rows[: len(rows) // 5]:
-            if left[pool.labels[row]] > 1:
-                left[pool.labels[row]] -= 1
-                held_out[row] = True
-    return held_out
-
-
-def _errors(net, pool: Pool, held_out) -> NDArray:
-    """Return each domain's error on held-out rows; the mean where there are none."""
-    rows = np.flatnonzero(held_out)
-    wrong = _predicted(net, take(pool.X, rows)) != pool.labels[rows]
-    counts = pool.count(held_out)
-    sums = np.bincount(pool.domains[rows], wrong, minlength=len(pool.names))
-    return np.where(counts > 0, sums / np.maximum(counts, 1), wrong.mean())
-
-
 def _bound(net, alpha, names):
     """Return the bound by the tables of the training, if they are of 0/1 losses."""
     tables = getattr(net, "tables_", None)
@@ -756,33 +735,3 @@ def _bound(net, alpha, names):
         lambda_bound(alpha, tables.errors[1:]),
         domains=names.tolist(),
     )
-
-
-def _split(learned: dict, allocation, n: int, free) -> tuple[NDArray, NDArray]:
-    """Return the labels of each group of domains, and the group of each domain."""
-    pool, alpha = learned["pool_"], learned.get("alpha_")
-    budget, errors = get_budget(allocation), learned["errors_"]
-    # Without labels, or without any to hold out, nothing is known about domains.
-    if "net_" not in learned or (isinstance(budget, ErrorBudget) and errors is None):
-        budget = get_budget("uniform")
-    new = budget.split(
-        min(n, int(free.sum())),
-        alpha=alpha,
-        errors=errors,
-        sizes=pool.count(np.ones(len(free), dtype=bool)),
-        spent=pool.count(pool.labelled),
-        capacity=pool.count(free),
-    )
-    return new, budget.groups(len(pool.names))
-
-
-def _allocation(learned: dict, allocation, n: int) -> Allocation:
-    pool = learned["pool_"]
-    new, groups = _split(learned, allocation, n, pool.free)
-    names = [[] for _ in new]
-    for name, group in zip(pool.names.tolist(), groups, strict=True):
-        names[group].append(name)
-    if len(names) == 1 < len(pool.names):
-        return Allocation({_ALL_DOMAINS: int(new[0])})
-    named = [tuple(group) if len(group) > 1 else group[0] for group in names]
-    return Allocation(zip(named, new.tolist(), strict=True))
