@@ -391,17 +391,20 @@ def check_domains(domains, n_samples: int, known: NDArray | None = None):
     return known, np.array([position[name] for name in names.tolist()])[codes]
 
 
-def check_labels(y, n_samples: int, name: str = "y"):
+def check_labels(y, n_samples: int, name: str = "y", *, minus_one: bool = False):
     """Return the classes, sorted, and each sample's class position, -1 if unlabelled.
 
-    Unlabelled are -1, NaN, None, pandas NA and masked entries.
+    Unlabelled are -1 (unless `minus_one` says that it is a class), NaN, None, pandas NA
+    and masked entries.
     """
     array = _as_array(y, name)
     _check_length(array, name, n_samples)
     if array.dtype.kind not in "biufUSO":
         raise TypeError(f"{name} holds {array.dtype} values; pass integers or strings")
     _check_no_missing_text(array, name)
-    missing = _is_missing(array) | _is_minus_one(array)
+    missing = _is_missing(array)
+    if not minus_one:
+        missing |= _is_minus_one(array)
     present = array[~missing]
     floats = present[_is_float(present)].astype(np.float64)
     odd = floats[np.isinf(floats) | (floats != np.floor(floats))]
@@ -413,6 +416,39 @@ def check_labels(y, n_samples: int, name: str = "y"):
     codes = np.full(n_samples, -1, dtype=np.intp)
     classes, codes[~missing] = _encode(present, name)
     return classes, codes
+
+
+def check_classes(classes) -> NDArray:
+    """Return the classes that a user declares, sorted; all are distinct."""
+    array = _as_array(classes, "classes")
+    found, codes = check_labels(array, len(array), "classes", minus_one=True)
+    if len(found) == 0 or (codes < 0).any() or len(found) < len(array):
+        raise ValueError(
+            f"classes={array.tolist()!r} has missing or equal values, or none; pass "
+            "each class once"
+        )
+    return found
+
+
+def declared(classes: NDArray, labels: NDArray, known: NDArray, name: str):
+    """Return the known classes, and labels as positions among them."""
+    position = {value: code for code, value in enumerate(known.tolist())}
+    unknown = [value for value in classes.tolist() if value not in position]
+    if unknown:
+        raise ValueError(
+            f"{name} contains {unknown[0]!r}, which is none of the classes "
+            f"{known.tolist()}; correct the label, or add it to classes"
+        )
+    codes = np.array([*(position[value] for value in classes.tolist()), -1])
+    return known, codes[labels]
+
+
+def minus_one_is_a_class(y) -> bool:
+    """Tell whether the values are exactly -1 and 1, as in two-class problems."""
+    values = _as_array(y, "y")
+    if values.dtype == object and all(_kind(value) == "number" for value in values):
+        values = values.astype(np.float64)
+    return values.dtype.kind in "if" and np.unique(values).tolist() == [-1, 1]
 
 
 def _check_no_missing_text(values: NDArray, name: str) -> None:

@@ -1,21 +1,25 @@
 """Folds and scores for partly labelled samples of several domains."""
 
+from inspect import signature
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.pipeline import Pipeline
 
+from ._unchanged import unchanged_on_failure
 from ._validation import (
     check_count,
     check_domains,
     check_labels,
+    check_number,
     check_option,
     check_seed,
     check_weights,
+    minus_one_is_a_class,
 )
 
 __all__ = ["ActivePipeline", "DomainScorer", "LabelledKFold", "domain_accuracy"]
@@ -28,8 +32,9 @@ def domain_accuracy(
     predicted: ArrayLike,
     *,
     domains: ArrayLike | None = None,
-    average: str = "mean",
+    average: str | dict = "mean",
     sample_weight: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
 ) -> float:
     """Return the accuracy on labelled samples, over domains.
 
@@ -41,11 +46,13 @@ def domain_accuracy(
         Predicted classes.
     domains : array-like of shape (n_samples,), default=None
         Domain of each sample; None is a single domain.
-    average : {"mean", "worst", "samples"}, default="mean"
-        The mean over domains that have labels, the worst of them, or the mean over
-        samples.
+    average : {"mean", "worst", "samples"} or dict, default="mean"
+        The mean over domains that have labels, the worst of them, the mean over
+        samples, or a mean with these weights of domains by name.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of samples.
+    classes : array-like, default=None
+        All classes that can be predicted. If -1 is one of them, it is a label in `y`.
 
     Returns
     -------
@@ -57,11 +64,16 @@ def domain_accuracy(
     >>> y, predicted = [0, 1, 1, -1], [0, 1, 0, 0]
     >>> domain_accuracy(y, predicted, domains=["a", "a", "b", "b"])
     0.5
+    >>> domain_accuracy(y, predicted, domains=["a", "a", "b", "b"],
+    ...                 average={"a": 3, "b": 1})
+    0.75
     """
-    check_option(average, "average", {"mean", "worst", "samples"})
+    if not isinstance(average, dict):
+        check_option(average, "average", {"mean", "worst", "samples"})
     predicted = np.asarray(predicted)
     names, codes = check_domains(domains, len(predicted))
-    classes, labels = check_labels(y, len(predicted))
+    minus_one = classes is not None and -1 in np.asarray(classes).tolist()
+    classes, labels = check_labels(y, len(predicted), minus_one=minus_one)
     weights = np.ones(len(predicted)) if sample_weight is None else sample_weight
     weights = check_weights(weights, "sample_weight", len(predicted))
     labelled = (labels >= 0) & (weights > 0)
@@ -74,8 +86,32 @@ def domain_accuracy(
         return float(np.average(right, weights=weights))
     total = np.bincount(codes, weights, minlength=len(names))
     hits = np.bincount(codes, weights * right, minlength=len(names))
-    accuracies = hits[total > 0] / total[total > 0]
-    return float(accuracies.min() if average == "worst" else accuracies.mean())
+    seen = total > 0
+    accuracies = hits[seen] / total[seen]
+    if average == "worst":
+        return float(accuracies.min())
+    if average == "mean":
+        return float(accuracies.mean())
+    return float(np.average(accuracies, weights=_weights(average, names[seen])))
+
+
+def _weights(average: dict, names: NDArray) -> NDArray:
+    """Return the weights of domains that a user gave by name."""
+    missing = [name for name in names.tolist() if name not in average]
+    if missing:
+        raise ValueError(
+            f"average has no weight for domain {missing[0]!r}; pass one for each of "
+            f"{names.tolist()}"
+        )
+    weights = np.array(
+        [check_number(average[name], f"average[{name!r}]") for name in names.tolist()]
+    )
+    if weights.sum() == 0:
+        raise ValueError(
+            f"average={average!r} gives no weight to any domain that has labels; pass "
+            "one above 0"
+        )
+    return weights
 
 
 class DomainScorer(BaseEstimator):
@@ -86,7 +122,7 @@ class DomainScorer(BaseEstimator):
 
     Parameters
     ----------
-    average : {"mean", "worst", "samples"}, default="mean"
+    average : {"mean", "worst", "samples"} or dict, default="mean"
         See :func:`domain_accuracy`.
 
     Examples
@@ -114,11 +150,12 @@ class DomainScorer(BaseEstimator):
         Parameters
         ----------
         estimator : estimator
-            With `predict`.
+            With `predict`, which is given the domains if it takes them.
         X : array-like
             Samples.
         y, y_mask : array-like of shape (n_samples,), default=None
-            Labels; `y_mask` counts where both are given.
+            Labels; `y_mask` counts where both are given. In `y`, -1 is a label if it
+            is one of the estimator's classes.
         domains : array-like of shape (n_samples,), default=None
             Domain of each sample; None is a single domain.
 
@@ -126,11 +163,15 @@ class DomainScorer(BaseEstimator):
         -------
         float
         """
+        known = {}
+        if domains is not None and "domains" in signature(estimator.predict).parameters:
+            known["domains"] = domains
         return domain_accuracy(
             y if y_mask is None else y_mask,
-            estimator.predict(X),
+            estimator.predict(X, **known),
             domains=domains,
             average=self.average,
+            classes=getattr(estimator, "classes_", None) if y_mask is None else None,
         )
 
 
@@ -139,7 +180,7 @@ class LabelledKFold(BaseCrossValidator):
 
     Held-out samples are stratified by class and by domain. A class's only labelled
     sample and a domain's only sample are never held out, and no fold holds out all
-    samples of a class.
+    samples of a class. As for the learner, -1 is a class if `y` is exactly -1 and 1.
 
     Parameters
     ----------
@@ -210,7 +251,8 @@ class LabelledKFold(BaseCrossValidator):
         labels = y if y_mask is None else y_mask
         if labels is None:
             raise ValueError("y is missing; pass labels, with -1 where there is none")
-        _, labels = check_labels(labels, n_samples)
+        minus_one = y_mask is None and minus_one_is_a_class(labels)
+        _, labels = check_labels(labels, n_samples, minus_one=minus_one)
         _, codes = check_domains(groups if domains is None else domains, n_samples)
         several = np.bincount(labels[labels >= 0], minlength=1)[labels] > 1
         lonely = np.bincount(codes)[codes] == 1
@@ -276,6 +318,7 @@ class ActivePipeline(Pipeline):
         Returns
         -------
         self
+            A fit that fails changes no step.
         """
         if y_mask is not _NOT_GIVEN:
             if y is not None:
@@ -286,7 +329,23 @@ class ActivePipeline(Pipeline):
                     )
                 params["domains"] = y
             params, y = {**params, "y_mask": y_mask}, None
-        return super().fit(X, y, **self._addressed(params))
+        steps = [step for _, step in self.steps if not isinstance(step, str)]
+        with unchanged_on_failure(self, *steps):
+            return super().fit(X, y, **self._addressed(params))
+
+    def fit_transform(self, X, y=None, y_mask=_NOT_GIVEN, **params):
+        """Fit all steps, and return the learner's embedding of the samples.
+
+        Parameters
+        ----------
+        X, y, y_mask, **params
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, width)
+        """
+        return self.fit(X, y, y_mask, **params).transform(X)
 
     def score(self, X, *labels, **params):
         """Return the learner's score of transformed samples.
@@ -302,8 +361,37 @@ class ActivePipeline(Pipeline):
         -------
         float
         """
-        X = self[:-1].transform(X) if len(self) > 1 else X
-        return self[-1].score(X, *labels, **params)
+        return self[-1].score(self._prepared(X), *labels, **params)
+
+    def predict(self, X, domains=None):
+        """Return the learner's predictions of transformed samples.
+
+        Parameters
+        ----------
+        X : array-like
+            Samples, for the first step.
+        domains : array-like of shape (n_samples,), default=None
+            Their domains, for methods whose predictions depend on them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self[-1].predict(self._prepared(X), domains)
+
+    def predict_proba(self, X, domains=None):
+        """Return the learner's class probabilities of transformed samples.
+
+        Parameters
+        ----------
+        X, domains
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        return self[-1].predict_proba(self._prepared(X), domains)
 
     def query(self, n=None, **options):
         """Return the rows to label next; see the learner's `query`.
@@ -334,6 +422,10 @@ class ActivePipeline(Pipeline):
         Allocation
         """
         return self[-1].allocate_budget(n)
+
+    def _prepared(self, X):
+        """Return samples as the learner sees them."""
+        return self[:-1].transform(X) if len(self) > 1 else X
 
     def _addressed(self, params: dict) -> dict:
         """Return parameters under the names that scikit-learn wants at the moment."""

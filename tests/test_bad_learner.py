@@ -45,8 +45,22 @@ def fit(*arguments, **named):
     return lambda learner: learner.fit(*arguments, **named)
 
 
+class Made:
+    """A fit after some parameters were set, which alone is no error."""
+
+    def __init__(self, labels=y, **settings):
+        self.labels, self.settings = labels, settings
+
+    def __call__(self, learner):
+        return learner.fit(X, domains, self.labels)
+
+
 def made(**settings):
-    return lambda learner: learner.set_params(**settings).fit(X, domains, y)
+    return Made(**settings)
+
+
+def cold(**settings):
+    return Made(labels=[-1] * 40, **settings)
 
 
 WRONG = {
@@ -146,6 +160,11 @@ WRONG = {
         ValueError,
         "exclude has shape",
     ),
+    "a mask of numbers": (
+        fit(X, domains, y, exclude=[0, 1] * 20),
+        ValueError,
+        "exclude has a 0 or 1 for each of the 40 samples",
+    ),
     "rows as text": (fit(X, domains, y, exclude=["a"]), TypeError, "exclude holds"),
     # parameters
     "budget negative": (made(budget_per_round=-1), ValueError, "budget_per_round=-1"),
@@ -169,6 +188,33 @@ WRONG = {
     "unknown method": (made(net=None, method="x"), ValueError, "method='x'"),
     "negative lambda": (made(net=None, lambda_d=-1.0), ValueError, "lambda_d=-1.0"),
     "lambda as text": (made(net=None, lambda_d="1"), TypeError, "lambda_d='1'"),
+    "unknown method, no label": (cold(net=None, method="x"), ValueError, "method='x'"),
+    "negative lambda, no label": (
+        cold(net=None, lambda_d=-1.0),
+        ValueError,
+        "lambda_d=-1.0",
+    ),
+    "lambda NaN": (made(lambda_d=nan), ValueError, "lambda_d=nan"),
+    "net without weights, no label": (
+        cold(net=KNeighborsClassifier()),
+        ValueError,
+        "takes no sample_weight",
+    ),
+    "epochs as text": (
+        cold(net=CompositeNet(max_epochs="3")),
+        TypeError,
+        "max_epochs='3'",
+    ),
+    "a label that was not declared": (
+        made(classes=[0, 2]),
+        ValueError,
+        r"y_mask contains 1, which is none of the classes \[0, 2\]",
+    ),
+    "a class twice": (made(classes=[0, 0, 1]), ValueError, "each class once"),
+    "no class": (made(classes=[]), ValueError, "each class once"),
+    "a class that is none": (made(classes=[0, None]), ValueError, "each class once"),
+    "classes of mixed types": (made(classes=[0, "1"]), TypeError, "mixes types"),
+    "classes as a number": (made(classes=2), TypeError, "classes is of type int"),
     "warm start as text": (made(warm_start="yes"), TypeError, "warm_start='yes'"),
     "seed as text": (made(random_state="a"), ValueError, "cannot be used to seed"),
     "unknown parameter": (
@@ -214,17 +260,18 @@ def fitted():
     return learner.fit(X, domains, y)
 
 
-def learned(learner):
-    return pickle.dumps({k: v for k, v in vars(learner).items() if k.endswith("_")})
+def state(learner):
+    return {name: pickle.dumps(value) for name, value in vars(learner).items()}
 
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_wrong_is_named_and_changes_nothing(case, fitted):
     call, error, message = WRONG[case]
-    before = learned(fitted)
+    fitted.set_params(**getattr(call, "settings", {}))
+    before = state(fitted)
     with pytest.raises(error, match=message):
         call(fitted)
-    assert learned(fitted) == before
+    assert state(fitted) == before
 
 
 @pytest.mark.parametrize(
@@ -290,6 +337,9 @@ def test_a_budget_of_nothing_is_nothing(fitted):
         (lambda: next(LabelledKFold().split(X, y[:3])), "y has 3 values"),
         (lambda: next(LabelledKFold().split(X, y, domains[:3])), "domains has 3"),
         (lambda: domain_accuracy(y, y, average="best"), "average='best'"),
+        (lambda: domain_accuracy(y, y, average={1: 1}), "no weight for domain 0"),
+        (lambda: domain_accuracy(y, y, average={0: 0}), "no weight to any domain"),
+        (lambda: domain_accuracy(y, y, average={0: -1}), r"average\[0\]=-1"),
         (lambda: domain_accuracy(y, y[:3]), "40 values for 3 samples"),
         (lambda: domain_accuracy(y, y, domains=domains[:3]), "domains has 3"),
         (lambda: domain_accuracy([-1], [0]), "no label to compare"),

@@ -233,7 +233,7 @@ BUDGETS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("rule", BUDGETS, ids=str)
+@pytest.mark.parametrize("rule", BUDGETS, ids=lambda rule: type(rule).__name__)
 @given(
     sizes=st.lists(st.integers(0, 50), min_size=1, max_size=5),
     budget=st.integers(0, 120),
@@ -252,7 +252,7 @@ def test_every_rule_gives_out_what_there_is(rule, sizes, budget, data):
     assert len(new) == len(set(groups.tolist()))
 
 
-@pytest.mark.parametrize("rule", BUDGETS, ids=str)
+@pytest.mark.parametrize("rule", BUDGETS, ids=lambda rule: type(rule).__name__)
 def test_rules_have_parameters_and_can_be_cloned(rule):
     copy = clone(rule)
     assert type(copy) is type(rule)

@@ -52,8 +52,22 @@ ESTIMATORS = [
 ]
 
 
-def first_rows(view, n, rng):
-    return range(n)
+class FirstRows:
+    """A strategy that is a function, with the same name in every process."""
+
+    def __call__(self, view, n, rng):
+        return range(n)
+
+    def __repr__(self):
+        return "first_rows"
+
+    def __eq__(self, other):
+        return isinstance(other, FirstRows)
+
+    __hash__ = None
+
+
+first_rows = FirstRows()
 
 
 STRATEGIES = [

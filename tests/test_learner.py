@@ -4,6 +4,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import joblib
 import numpy as np
@@ -140,6 +141,58 @@ def test_minus_one_is_a_class_only_through_y(three_domains):
     assert both.score(sparse.csr_matrix(X), y) == pytest.approx(both.score(X, y))
     one = learner("shallow").fit(X, None, y)
     assert one.classes_.tolist() == [1]
+
+
+def test_minus_one_is_a_class_where_it_is_declared(three_domains):
+    X = three_domains[0]
+    y = np.where(X[:, 0] > 0, 1, -1)
+    found = learner("shallow", classes=[1, -1]).fit(X, y)
+    assert found.classes_.tolist() == [-1, 1]
+    only_minus_one = np.where(y == -1, -1, np.nan)
+    assert (
+        learner("shallow", classes=[1, -1]).fit(X, only_minus_one).predict(X)[0] == -1
+    )
+    assert learner("shallow", classes=[1, 2]).fit(X, y).classes_.tolist() == [1, 2]
+
+
+def test_grid_searches_understand_minus_one_as_a_class(three_domains):
+    X, domains, _, _ = three_domains
+    y = np.where(X[:, 0] > 0, 1, -1)
+    search = GridSearchCV(
+        learner("shallow"),
+        {"net__C": [0.1, 1.0]},
+        cv=LabelledKFold(3, random_state=0),
+        scoring=DomainScorer("samples"),
+    )
+    with pytest.warns(MinusOneIsAClassWarning):
+        found = search.fit(X, y, groups=domains, domains=domains)
+    assert found.best_score_ > 0.9  # half of it, if one class did not count
+    folds = LabelledKFold(3, random_state=0).split(X, y)
+    assert sorted(np.concatenate([test for _, test in folds])) == list(range(180))
+
+
+def test_declared_classes_are_there_from_the_first_round_on(net, three_domains):
+    X, domains, y_mask, _ = three_domains
+    found = learner(net, classes=["both", "no", "other", "yes"])
+    assert found.fit(X, domains, [None] * 180).classes_.tolist() == [
+        *("both", "no", "other", "yes")
+    ]
+    text = np.array(["no", "yes", "both", ""], dtype=object)[y_mask]
+    text[y_mask == -1] = None
+    text[text == "both"] = None
+    found.fit(X, domains, text)
+    proba = found.predict_proba(X)
+    assert proba.shape == (180, 4) and not proba[:, [0, 2]].any()
+    assert proba.sum(axis=1) == pytest.approx(1, abs=1e-5)
+    assert set(found.predict(X)) <= {"no", "yes"}
+    plain = learner(net).fit(X, domains, text)
+    assert np.array_equal(proba[:, [1, 3]], plain.predict_proba(X))
+    assert np.array_equal(found.query(), plain.query())
+    text[0] = "both"
+    assert found.fit(X, domains, text).history_[-1].agreement > 0
+    text[1] = "yess"
+    with pytest.raises(ValueError, match="'yess', which is none of the classes"):
+        found.fit(X, domains, text)
 
 
 # What it returns
@@ -500,11 +553,37 @@ def test_a_saved_first_round_goes_on(three_domains, tmp_path):
     assert np.array_equal(other.query(), cold.query())
 
 
+def test_a_classifier_is_trained_again(three_domains, tmp_path):
+    X, domains, y_mask, _ = three_domains
+    found = learner("shallow", random_state=None).fit(X, domains, y_mask)
+    found.save(tmp_path / "a")
+    other = CompositeActiveLearner.load(tmp_path / "a", X, net=LogisticRegression())
+    assert np.array_equal(other.pool_.labels, found.pool_.labels)
+    assert np.array_equal(other.predict_proba(X), found.predict_proba(X))
+    assert np.array_equal(other.query(), found.query())
+    assert other.history_ == found.history_
+
+
+def test_a_learner_can_be_read_while_it_is_written(three_domains, tmp_path):
+    X, domains, y_mask, _ = three_domains
+    found = learner().fit(X, domains, y_mask)
+    found.save(tmp_path / "a")
+    with ThreadPoolExecutor(1) as executor:
+        writing = executor.submit(lambda: [found.save(tmp_path / "a") for _ in "12345"])
+        while not writing.done():
+            other = CompositeActiveLearner.load(tmp_path / "a", X)
+        writing.result()
+    assert np.array_equal(other.predict_proba(X), found.predict_proba(X))
+    assert len(list((tmp_path / "a").iterdir())) == 2
+
+
 def test_what_cannot_be_saved_is_named(three_domains, tmp_path):
     X, domains, y_mask, _ = three_domains
-    with pytest.raises(TypeError, match="use joblib"):
-        learner("shallow").fit(X, domains, y_mask).save(tmp_path / "a")
-    assert not (tmp_path / "a").exists()
+    learner("shallow").fit(X, domains, y_mask).save(tmp_path / "a")
+    with pytest.raises(ValueError, match="saved without net"):
+        CompositeActiveLearner.load(tmp_path / "a", X)
+    with pytest.raises(ValueError, match="X is missing"):
+        CompositeActiveLearner.load(tmp_path / "a", net=LogisticRegression())
     learner(strategy=Margin()).fit(X, domains, y_mask).save(tmp_path / "b")
     with pytest.raises(ValueError, match="saved without strategy"):
         CompositeActiveLearner.load(tmp_path / "b")
@@ -616,6 +695,62 @@ def test_a_pipeline_learns_and_asks(net, routing, three_domains):
         assert len(pipe.fit(X, domains, y_mask, exclude=[0, 1]).query()) == 5
 
 
+@pytest.mark.parametrize("routing", [False, True])
+def test_a_grid_search_looks_into_a_pipeline(routing, three_domains):
+    X, domains, y_mask, _ = three_domains
+    X = pd.DataFrame(X, columns=list("abcd"))
+    pipe = ActivePipeline([("scale", StandardScaler()), ("learn", learner())])
+    given = {"domains": domains} | ({} if routing else {"groups": domains})
+    scores = []
+    with config_context(enable_metadata_routing=routing):
+        for n_jobs in (None, 2):
+            search = GridSearchCV(
+                pipe,
+                {"learn__lambda_d": [0.1, 1.0]},
+                cv=LabelledKFold(3, random_state=0),
+                scoring=DomainScorer("samples"),
+                n_jobs=n_jobs,
+            ).fit(X, y_mask, **given)
+            scores.append(search.cv_results_["mean_test_score"].tolist())
+            assert len(search.best_estimator_.query()) == 12
+    assert scores[0] == scores[1]
+    folds = LabelledKFold(3, random_state=0).split(X, y_mask, domains=domains)
+    by_hand = []
+    for train, test in folds:
+        scaler = StandardScaler().fit(X.iloc[train])
+        fitted = learner(lambda_d=0.1).fit(
+            scaler.transform(X.iloc[train]), domains[train], y_mask[train]
+        )
+        predicted = fitted.predict(scaler.transform(X.iloc[test]))
+        by_hand.append(np.mean(predicted == y_mask[test]))
+    assert scores[0][0] == pytest.approx(np.mean(by_hand))
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_a_pipeline_transforms_what_it_has_learned(routing, three_domains):
+    X, domains, y_mask, _ = three_domains
+    with config_context(enable_metadata_routing=routing):
+        pipe = ActivePipeline([("scale", StandardScaler()), ("learn", learner())])
+        embedding = pipe.fit_transform(X, domains, y_mask)
+        assert np.array_equal(embedding, pipe.transform(X))
+        assert np.array_equal(
+            embedding, clone(pipe).fit_transform(X, y_mask, domains=domains)
+        )
+        assert np.array_equal(pipe.predict(X, domains), pipe.predict(X))
+        best = pipe.predict_proba(X, domains).argmax(axis=1)
+        assert np.array_equal(pipe[-1].classes_[best], pipe.predict(X))
+
+
+def test_a_pipeline_that_cannot_be_fitted_stays_as_it_was(three_domains):
+    X, domains, y_mask, _ = three_domains
+    pipe = ActivePipeline([("scale", StandardScaler()), ("learn", learner("shallow"))])
+    pipe.fit(X, domains, y_mask)
+    mean, rows = pipe[0].mean_, pipe.query()
+    with pytest.raises(ValueError, match="y_mask has 5 values"):
+        pipe.fit(X + 7, domains, y_mask[:5])
+    assert pipe[0].mean_ is mean and np.array_equal(pipe.query(), rows)
+
+
 def test_the_score_is_a_mean_over_domains_of_labelled_samples(net, three_domains):
     X, domains, y_mask, truth = three_domains
     found = learner(net).fit(X, domains, y_mask)
@@ -627,23 +762,26 @@ def test_the_score_is_a_mean_over_domains_of_labelled_samples(net, three_domains
     assert found.score(X, y_mask) == pytest.approx(right[labelled].mean())
 
 
-def test_the_loop_on_digits():
-    """As in the documentation, on data that come with scikit-learn."""
+def test_the_loop_of_the_documentation_runs_as_it_is_written():
     X, truth = load_digits(return_X_y=True)
     domains = np.where(np.arange(len(X)) % 3 == 0, "clear", "faint")
     X = np.where((domains == "clear")[:, None], X / 16, X / 32 + 0.2)
-    y_mask = np.full(len(X), -1)
-    found = CompositeActiveLearner(
-        LogisticRegression(max_iter=500), budget_per_round=60, random_state=0
-    )
-    scores = []
-    for _ in range(4):
-        found.fit(X, domains, y_mask)
-        found.allocate_budget()
-        rows = found.query()
-        y_mask[rows] = truth[rows]
-        scores.append(found.fit(X, domains, y_mask).score(X, domains, truth))
-    assert scores[-1] > 0.85 and scores[-1] > scores[0]
+    y_mask, rounds = np.full(len(X), -1), 3
+
+    def people_label(rows):
+        return truth[rows]
+
+    learner = CompositeActiveLearner(strategy="grads", budget_per_round=150)
+    for _ in range(rounds):
+        learner.fit(X, domains, y_mask)
+        learner.allocate_budget()
+        rows = learner.query()
+        y_mask[rows] = people_label(rows)
+
+    assert (y_mask >= 0).sum() == 450
+    assert np.array_equal(y_mask[y_mask >= 0], truth[y_mask >= 0])
+    assert learner.history_[-1].labels == 300
+    assert learner.score(X, domains, truth) > 0.85
 
 
 def test_views_are_built_as_strategies_expect(three_domains):

@@ -76,6 +76,8 @@ def test_accuracies_by_hand():
     assert domain_accuracy(y, predicted, domains=domains) == (1 + 0.5) / 2
     assert domain_accuracy(y, predicted, domains=domains, average="worst") == 0.5
     assert domain_accuracy(y, predicted, domains=domains, average="samples") == 0.8
+    by_weight = {"a": 3, "b": 1, "elsewhere": 9}
+    assert domain_accuracy(y, predicted, domains=domains, average=by_weight) == 3.5 / 4
     weighted = domain_accuracy(y, predicted, sample_weight=[1, 1, 1, 4, 9, 1])
     assert weighted == 4 / 8
     assert domain_accuracy(["x", None], ["x", "y"]) == 1
@@ -108,3 +110,23 @@ def test_a_scorer_is_given_the_domains_by_routing():
     assert routed == {"mean": 0.5, "worst": 0.0, "samples": pytest.approx(2 / 3)}
     plain = cross_val_score(*arguments, cv=folds, scoring=DomainScorer("worst"))
     assert plain.mean() == pytest.approx(2 / 3)
+
+
+def test_a_scorer_tells_the_domains_to_those_who_ask():
+    class Knowing:
+        def predict(self, X, domains=None):
+            return np.zeros(len(X)) if domains is None else domains == "b"
+
+    domains = np.array(["a", "b"])
+    score = DomainScorer().score(Knowing(), [[0], [0]], [0, 1], domains=domains)
+    assert score == 1.0
+
+
+def test_minus_one_counts_where_it_is_a_class():
+    y, predicted = [-1, -1, 1, 1], [-1, 1, 1, 1]
+    assert domain_accuracy(y, predicted) == 1.0
+    assert domain_accuracy(y, predicted, classes=[-1, 1]) == 0.75
+    assert domain_accuracy(y, predicted, classes=[0, 1]) == 1.0
+    folds = LabelledKFold(2, random_state=0)
+    assert sum(len(test) for _, test in folds.split(y, y)) == 4
+    assert sum(len(test) for _, test in folds.split(y, y_mask=y)) == 2

@@ -4,7 +4,6 @@ import ast
 import re
 import subprocess
 import sys
-import time
 from importlib.metadata import entry_points, metadata, requires
 from pathlib import Path
 
@@ -18,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 
 # From the lowest layer up: a module imports only those before it.
 LAYERS = {
-    0: ["_version", "_validation"],
+    0: ["_version", "_unchanged", "_validation"],
     1: [
         "_base",
         "_crossfit",
@@ -145,12 +144,9 @@ print(len(warnings.filters) - len(filters))
 
 def test_importing_is_quick():
     def seconds(code):
-        times = []
-        for _ in range(3):
-            start = time.perf_counter()
-            run(code)
-            times.append(time.perf_counter() - start)
-        return min(times)
+        """Of the processor, which other work on the machine does not change."""
+        measured = f"import time\n{code}\nprint(time.process_time())"
+        return min(float(run(measured)) for _ in range(3))
 
     assert seconds("import mdal") < 1.5 * seconds("import torch, skorch")
 

@@ -7,13 +7,9 @@ from ..budget import ErrorBudget, get_budget
 from ._pool import Pool
 from ._rounds import Allocation
 from ._samples import take
+from ._training import predicted_classes
 
 _ALL_DOMAINS = "all domains"
-
-
-def predicted_classes(net, X) -> NDArray:
-    """Return the most probable class of samples, as a number."""
-    return net.predict_proba(X, None).argmax(axis=1)
 
 
 def hold_out(pool: Pool, seed) -> NDArray:

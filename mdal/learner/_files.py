@@ -1,20 +1,24 @@
 """A learner as a folder of files without code."""
 
 import uuid
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import torch
 
 from .. import persistence
 from ..net import CompositeNet
+from ..streams import Rows
 from ._pool import Pool
 from ._rounds import Allocation, Round
+from ._samples import check_samples, take
+from ._training import bound_of, trained
 
 _LEARNER = "learner.safetensors"
+_ATTEMPTS = 5
 _ARRAYS = ("domains", "labels", "excluded")
 _VALUES = (
-    "seed_",
+    "seeds_",
     "errors_",
     "alpha_",
     "n_features_in_",
@@ -27,11 +31,8 @@ def save(learner, folder) -> None:
     """Write a fitted learner; the file that names the others comes last."""
     folder = Path(folder)
     net = getattr(learner, "net_", None)
-    if net is not None and not isinstance(net, CompositeNet):
-        raise TypeError(
-            f"net={learner.net!r} is no CompositeNet, and cannot be written without "
-            "code; use joblib.dump"
-        )
+    shallow = net is not None and not isinstance(net, CompositeNet)
+    net = None if shallow else net  # it has to be trained again
     parameters, others = {}, []
     for name, value in learner.get_params(deep=False).items():
         if name == "net" and net is not None:
@@ -56,6 +57,7 @@ def save(learner, folder) -> None:
         "budget": None if learner.budget_ is None else list(learner.budget_.items()),
         "history": [_written(each) for each in learner.history_],
         "own_net": own_net,
+        "shallow": shallow,
         "net": None if net is None else f"net-{uuid.uuid4().hex}.safetensors",
     }
     if folder.exists() and not folder.is_dir():
@@ -91,23 +93,26 @@ def _written(each: Round) -> dict:
     return values
 
 
-def load(cls, folder, others: dict):
-    """Return the learner in a folder, without samples."""
-    folder = Path(folder)
-    arrays, header = persistence.load(folder / _LEARNER, "learner")
-    prefix = "net__"
+def load(cls, folder, X, others: dict):
+    """Return the learner in a folder, with samples if they are given."""
+    folder, net = Path(folder), None
     of_net = {
-        name.removeprefix(prefix): value
+        name.removeprefix("net__"): value
         for name, value in others.items()
-        if name.startswith(prefix)
+        if name.startswith("net__")
     }
-    own = {n: value for n, value in others.items() if not n.startswith(prefix)}
-    missing = sorted(set(header["others"]) - set(own))
-    if missing:
-        raise ValueError(
-            f"{folder} was saved without {', '.join(missing)}, which cannot be written "
-            f"to a file; pass load(folder, {missing[0]}=..., ...)"
-        )
+    own = {n: value for n, value in others.items() if not n.startswith("net__")}
+    for attempt in range(_ATTEMPTS):
+        arrays, header = persistence.load(folder / _LEARNER, "learner")
+        _check_others(folder, header, own)
+        if header["net"] is None:
+            break
+        try:
+            net = CompositeNet.load(folder / header["net"], **of_net)
+            break
+        except FileNotFoundError:  # somebody has saved a newer one in between
+            if attempt == _ATTEMPTS - 1:
+                raise
     learner = cls(**{**header["parameters"], **own})
     arrays = {name: arrays[name].numpy() for name in _ARRAYS}
     known = {name: header[name] for name in ("shape", "names", "classes")}
@@ -120,8 +125,45 @@ def load(cls, folder, others: dict):
         Round(**{**each, "by_domain": dict(each["by_domain"])})
         for each in header["history"]
     ]
-    if header["net"] is not None:
-        learner.net_ = CompositeNet.load(folder / header["net"], **of_net)
-        if "net" not in own and header["own_net"] is not None:
-            learner.net = CompositeNet(**{**header["own_net"], **of_net})
+    if X is not None:
+        learner.pool_ = replace(learner.pool_, X=_check_same(learner, X, folder))
+    if net is not None and "net" not in own and header["own_net"] is not None:
+        learner.net = CompositeNet(**{**header["own_net"], **of_net})
+    if header["shallow"]:
+        net = _trained_again(learner, folder)
+    if net is not None:
+        learner.net_, learner.bound_ = net, bound_of(net, learner.domains_)
     return learner
+
+
+def _check_others(folder: Path, header: dict, own: dict) -> None:
+    missing = sorted(set(header["others"]) - set(own))
+    if missing:
+        raise ValueError(
+            f"{folder} was saved without {', '.join(missing)}, which cannot be written "
+            f"to a file; pass load(folder, X, {missing[0]}=..., ...)"
+        )
+
+
+def _check_same(learner, X, folder: Path):
+    """Return samples of the number and shape that the learner was fitted to."""
+    X = check_samples(learner, X, fitted=True)
+    shape = (len(learner.pool_.labels), *learner.pool_.shape)
+    found = (len(X), *Rows(take(X, [0])).shape)
+    if found != shape:
+        raise ValueError(
+            f"X has {found[0]} samples of shape {found[1:]}, but the learner "
+            f"in {folder} was fitted to {shape[0]} of shape {shape[1:]}; pass "
+            "the same ones"
+        )
+    return X
+
+
+def _trained_again(learner, folder: Path):
+    """Return the classifier, trained with the same labels and seed as before."""
+    if learner.pool_.X is None:
+        raise ValueError(
+            f"X is missing; {folder} has the labels of a scikit-learn classifier, "
+            "which is trained again: pass load(folder, X, net=...)"
+        )
+    return trained(learner, learner.pool_, learner.seeds_[0], learner.pool_.labels)

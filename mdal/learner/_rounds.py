@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 
 class Allocation(dict):
     """Labels for each domain, by its name; printing it gives a table.
@@ -92,24 +90,3 @@ class Round:
                 "pay"
             )
         return "\n".join(lines)
-
-
-def terms(bound) -> dict[str, float]:
-    """Return the terms of a bound by name."""
-    names = ("labelled_error", "divergence", "lambda_")
-    return {name: float(getattr(bound, name)) for name in names}
-
-
-def compare(last: Round | None, now: Round, seen: dict) -> Round:
-    """Return a round with what it has bought since the last one."""
-    if last is None:
-        return now
-    change = None
-    if now.bound is not None and last.bound is not None:
-        change = {name: now.bound[name] - last.bound[name] for name in now.bound}
-    return Round(now.labels, now.by_domain, now.bound, change, **seen)
-
-
-def share(hits) -> float | None:
-    """Return the share of true values, None where there is none at all."""
-    return float(np.mean(hits)) if len(hits) else None

@@ -1,7 +1,6 @@
 """The net that people use: fitting, predicting, saving."""
 
 import copy
-from contextlib import contextmanager
 from functools import partial
 from numbers import Integral
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from torch import nn
 from torch.utils.data import TensorDataset
 
 from .. import _generators, persistence
+from .._unchanged import unchanged_on_failure
 from .._validation import (
     check_count,
     check_domains,
@@ -24,7 +24,7 @@ from .._validation import (
     check_option,
     check_seed,
 )
-from ..objectives import Task
+from ..objectives import Task, get_objective
 from ..streams import Rows
 from ..tables import DomainTables
 from ._loop import PRECISIONS, Data, ObjectiveNet, average, not_finite
@@ -228,7 +228,7 @@ class CompositeNet(ObjectiveNet):
         return self._train(X, y, domains, go_on=True)
 
     def _train(self, X, y, domains, go_on):
-        self._check_settings()
+        self.check_settings()
         rows = Rows(X, self._resolved_device())
         names, codes = check_domains(domains, len(rows))
         classes, labels = check_labels(y, len(rows))
@@ -247,7 +247,7 @@ class CompositeNet(ObjectiveNet):
         n_before = self.n_fits_ if go_on else 0  # fits that this one goes on from
         rng = check_seed(self.random_state)
         seeds = rng.randint(2**31 - 1, size=(n_before + 1, 3))[-1].tolist()
-        with self._restored_on_failure(), _generators.kept(rows.device):
+        with unchanged_on_failure(self), _generators.kept(rows.device):
             self.task_, self.classes_, self.domains_ = task, classes, names
             if go_on:
                 self._go_on_with_copies()
@@ -290,13 +290,15 @@ class CompositeNet(ObjectiveNet):
             if not torch.isfinite(weight).all():
                 raise not_finite(f"weight {name}", len(self.history), self.lr)
 
-    def _check_settings(self):
+    def check_settings(self):
+        """Raise an error if a parameter of the net or its method cannot be used."""
         for name in ("max_epochs", "batch_size", "steps_per_epoch", "pool_batch_size"):
             value = getattr(self, name)
             if value is not None:
                 check_count(value, name, minimum=int(name != "max_epochs"))
                 if not isinstance(value, Integral):
                     raise TypeError(f"{name}={value!r} is no int; pass {int(value)}")
+        get_objective(self.method, **self.get_params_for("method")).check()
         check_number(self.average_decay, "average_decay", high=1)
         if self.precision is not None:
             check_option(self.precision, "precision", PRECISIONS)
@@ -325,17 +327,6 @@ class CompositeNet(ObjectiveNet):
                     f"this net was trained on {what} {old} and cannot go on with "
                     f"{new}; fit it anew with warm_start=False"
                 )
-
-    @contextmanager
-    def _restored_on_failure(self):
-        """Put everything back as it was if the training fails."""
-        before = vars(self).copy()
-        try:
-            yield
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            raise
 
     def _go_on_with_copies(self):
         """Train copies of everything, so that the last state survives a failure."""

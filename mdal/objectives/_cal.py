@@ -174,8 +174,8 @@ class CAL(Objective):
         """Whether there is a discriminator, which is all that looks at the pool."""
         return self.second_term
 
-    def build(self, make, task):
-        """Return encoder and classifiers, the discriminator, and alpha."""
+    def check(self):
+        """Raise an error if a parameter cannot be used."""
         check_number(self.lambda_d, "lambda_d")
         check_number(self.fade_from, "fade_from", high=1)
         check_number(self.alpha_from, "alpha_from", high=1)
@@ -183,6 +183,10 @@ class CAL(Objective):
         check_number(self.table_decay, "table_decay", high=1)
         check_option(self.alpha_loss, "alpha_loss", LOSSES)
         check_option(self.batch_norm, "batch_norm", BATCH_NORMS)
+
+    def build(self, make, task):
+        """Return encoder and classifiers, the discriminator, and alpha."""
+        self.check()
         module = make(
             "module",
             CompositeClassifier,

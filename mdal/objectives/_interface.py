@@ -140,6 +140,9 @@ class Objective(BaseEstimator, ABC):
     #: Whether ``losses`` looks at the pool. Otherwise it is never loaded.
     needs_pool = True
 
+    def check(self) -> None:
+        """Raise an error if a parameter cannot be used, before there are any data."""
+
     def build(self, make: Callable[..., nn.Module], task: Task) -> Nets:
         """Return the networks by name; "module" is the one that predicts.
 

@@ -1,0 +1,68 @@
+"""What each round has bought, from what a learner knew and what it knows now."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from ._rounds import Round
+from ._samples import take
+from ._training import predicted_classes
+
+_TERMS = ("labelled_error", "divergence", "lambda_")
+_WATCHED = 2000  # samples that are enough to see changes of 1 %
+
+
+def history(before: dict, learned: dict) -> list[Round]:
+    """Return all rounds, the last one with what it has bought.
+
+    Parameters
+    ----------
+    before, learned : dict
+        The fitted attributes of the last fit, if there was one, and of this one.
+    """
+    pool, last = learned["pool_"], before.get("pool_")
+    same = last is not None and last.shape == pool.shape
+    if not same or len(last.labels) != len(pool.labels):
+        return [_round(learned)]
+    rounds = before["history_"]
+    if "net_" not in before or "net_" not in learned:
+        return [*rounds, _round(learned)]
+    if np.array_equal(last.labels, pool.labels):  # no new labels, no new round
+        return [*rounds[:-1], replace(rounds[-1], bound=_round(learned).bound)]
+    return [*rounds, _round(learned, **_seen(before, learned, rounds[-1]))]
+
+
+def _round(learned: dict, **bought) -> Round:
+    """Return what there is to say about one fit alone."""
+    pool, bound = learned["pool_"], learned.get("bound_")
+    spent = pool.count(pool.labelled).tolist()
+    terms = None
+    if bound is not None:
+        terms = {name: float(getattr(bound, name)) for name in _TERMS}
+    by_domain = dict(zip(pool.names.tolist(), spent, strict=True))
+    return Round(sum(spent), by_domain, terms, **bought)
+
+
+def _seen(before: dict, learned: dict, old: Round) -> dict:
+    """Compare the nets of two rounds, on samples and on the new labels."""
+    pool, last = learned["pool_"], before["pool_"]
+
+    def predicted(state, rows):
+        classes = state["pool_"].classes
+        return classes[predicted_classes(state["net_"], take(pool.X, rows))]
+
+    # The same samples in every round, so that rounds can be compared.
+    watched = np.random.RandomState(0).permutation(len(pool.labels))[:_WATCHED]
+    agree = predicted(before, watched) == predicted(learned, watched)
+    new = np.flatnonzero(~last.labelled & pool.labelled)
+    right = None
+    if len(new):
+        right = predicted(before, new) == pool.classes[pool.labels[new]]
+    change, now = None, _round(learned).bound
+    if now is not None and old.bound is not None:
+        change = {name: now[name] - old.bound[name] for name in now}
+    return {
+        "change": change,
+        "accuracy_on_new": None if right is None else float(np.mean(right)),
+        "agreement": float(np.mean(agree)),
+    }

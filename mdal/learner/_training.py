@@ -1,0 +1,131 @@
+"""The net of a learner: made, trained or trained on, and asked."""
+
+import copy
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from .._crossfit import check_classifier
+from .._validation import check_number
+from ..bounds import Bound, error_bound, lambda_bound
+from ..divergence import hdh_distances
+from ..net import CompositeNet
+from ._pool import Pool
+from ._shallow import AlphaWeightedClassifier
+
+
+class StartedAnewWarning(UserWarning):
+    """A warm start was not possible, and training began with new weights.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from mdal.learner import StartedAnewWarning
+    >>> warnings.simplefilter("ignore", StartedAnewWarning)
+    """
+
+
+def new_net(learner, seed: int):
+    """Return a net to train, with what the learner says about it; all is checked."""
+    given = learner.net
+    if isinstance(given, type):
+        raise TypeError(f"net is the class {given.__name__}; pass an object")
+    if given is not None and not hasattr(given, "get_params"):
+        raise TypeError(
+            f"net={given!r} is of type {type(given).__name__}; pass a "
+            "CompositeNet or a scikit-learn classifier"
+        )
+    check_number(learner.lambda_d, "lambda_d")
+    net = CompositeNet() if given is None else clone(given)
+    if not isinstance(net, CompositeNet):
+        check_classifier(net, "net")
+        return AlphaWeightedClassifier(net, learner.similarity, seed)
+    if net.method == CompositeNet().method:
+        net.set_params(method=learner.method)
+    if isinstance(net.method, str) and "method__lambda_d" not in net.get_params():
+        net.set_params(method__lambda_d=learner.lambda_d)
+    if net.random_state is None:
+        net.set_params(random_state=seed)
+    net.check_settings()
+    return net
+
+
+def trained(learner, pool: Pool, seed: int, labels: NDArray):
+    """Return a net that was trained on these labels, from new weights."""
+    net = new_net(learner, seed)
+    return net.fit(pool.X, labels, domains=pool.names[pool.domains])
+
+
+def trained_on(learner, pool: Pool, seed: int):
+    """Return the learner's last net, trained on; or a new one, where it cannot be."""
+    last = getattr(learner, "net_", None)
+    net = new_net(learner, seed)
+    if isinstance(net, CompositeNet) and isinstance(last, CompositeNet):
+        changed = [
+            what
+            for what, now, then in (
+                ("classes", _seen(pool), _seen(learner.pool_)),
+                ("domains", pool.names.tolist(), learner.domains_.tolist()),
+                ("the shape of samples", pool.shape, learner.pool_.shape),
+                ("the net's parameters", _settings(net), _settings(last)),
+            )
+            if now != then
+        ]
+        if not changed:
+            domains = pool.names[pool.domains]
+            return copy.deepcopy(last).partial_fit(pool.X, pool.labels, domains=domains)
+        warnings.warn(
+            f"{', '.join(changed)} changed since the last fit; training starts "
+            "with new weights",
+            StartedAnewWarning,
+            stacklevel=4,
+        )
+    return trained(learner, pool, seed, pool.labels)
+
+
+def _seen(pool: Pool) -> list:
+    """Return the classes that have labels."""
+    return pool.classes[np.unique(pool.labels[pool.labelled])].tolist()
+
+
+def _settings(net: CompositeNet) -> dict:
+    """Return the parameters of a net, to be compared; each fit has its own seed."""
+    return {
+        name: repr(value)
+        for name, value in net.get_params(deep=False).items()
+        if name != "random_state" and not name.startswith("_")
+    }
+
+
+def bound_of(net, names: NDArray) -> Bound | None:
+    """Return the bound by the tables of the training, if they are of 0/1 losses."""
+    tables, alpha = getattr(net, "tables_", None), getattr(net, "alpha_", None)
+    if alpha is None or tables is None or tables.errors is None:
+        return None
+    if tables.loss != "zero_one":
+        return None
+    return error_bound(
+        alpha,
+        tables.errors[0],
+        hdh_distances(tables, alpha),
+        lambda_bound(alpha, tables.errors[1:]),
+        domains=names.tolist(),
+    )
+
+
+def probabilities(net, X, n_classes: int, domains=None) -> NDArray:
+    """Return those of all classes; the net may have seen fewer."""
+    found = net.predict_proba(X, domains)
+    if found.shape[1] == n_classes:
+        return found
+    whole = np.zeros((len(found), n_classes), dtype=found.dtype)
+    whole[:, net.classes_.astype(np.intp)] = found
+    return whole
+
+
+def predicted_classes(net, X) -> NDArray:
+    """Return the most probable class of samples, as a number."""
+    best = net.predict_proba(X, None).argmax(axis=1)
+    return net.classes_[best].astype(np.intp)
