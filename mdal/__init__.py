@@ -18,12 +18,17 @@ Deep nets are trained by :mod:`mdal.net`, with a method from :mod:`mdal.objectiv
 - :mod:`mdal.modules` has the networks, :mod:`mdal.losses` the terms of the objective;
 - :mod:`mdal.streams` draws batches of labelled and of all samples;
 - :mod:`mdal.persistence` writes files that contain no code.
+
+:mod:`mdal.datasets`, :mod:`mdal.experiment`, :mod:`mdal.plotting` and
+:mod:`mdal.report` are for experiments: data in, records out, figures from records.
 """
 
 from . import (
     bounds,
     budget,
+    datasets,
     divergence,
+    experiment,
     learner,
     losses,
     model_selection,
@@ -31,6 +36,8 @@ from . import (
     net,
     objectives,
     persistence,
+    plotting,
+    report,
     scores,
     similarity,
     strategies,
@@ -45,7 +52,9 @@ __all__ = [
     "__version__",
     "bounds",
     "budget",
+    "datasets",
     "divergence",
+    "experiment",
     "learner",
     "losses",
     "model_selection",
@@ -53,6 +62,8 @@ __all__ = [
     "net",
     "objectives",
     "persistence",
+    "plotting",
+    "report",
     "scores",
     "similarity",
     "strategies",

@@ -1,0 +1,260 @@
+"""What an experiment is: every value that its records depend on, and a hash of them."""
+
+import hashlib
+import inspect
+import json
+import tomllib
+from pathlib import Path
+
+import torch
+from sklearn.linear_model import LogisticRegression
+
+from .._validation import check_count, check_option
+from ..budget import get_budget
+from ..datasets import dataset_options
+from ..modules import CompositeClassifier, ConditionalDiscriminator
+from ..net import CompositeNet
+from ..objectives import get_objective
+from ..strategies import get_strategy
+
+# To be raised when the same configuration would give other records.
+PROTOCOL = 1
+
+SPLITS = ("development", "test")
+_EXPERIMENT = {
+    *("budget", "dataset", "first_budget", "methods", "net", "rounds", "seeds"),
+    *("split", "threads"),
+}
+_METHOD = {"allocation", "first_round", "method", "net", "strategy"}
+_NET = (
+    *("average_decay", "batch_size", "lr", "max_epochs", "pool_batch_size"),
+    *("precision", "steps_per_epoch"),
+)
+_NETWORKS = {"module": CompositeClassifier, "discriminator": ConditionalDiscriminator}
+# Where files are and which seed is at work is no part of a configuration.
+_ELSEWHERE = {
+    *("data_home", "download_if_missing", "random_state", "return_X_y_domains"),
+    "subset",
+}
+
+
+def read_config(path) -> dict:
+    """Return the experiment that a TOML or JSON file describes.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    dict
+        What :func:`resolve` takes.
+
+    Examples
+    --------
+    >>> from mdal.experiment import read_config
+    >>> read_config("no_such_file.toml")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: no_such_file.toml does not exist; pass a TOML or JSON file
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist; pass a TOML or JSON file")
+    try:
+        text = path.read_text(encoding="utf-8")
+        return json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except (UnicodeDecodeError, json.JSONDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error
+
+
+def resolve(experiment: dict) -> list[dict]:
+    """Return one configuration for each method, with every default written out.
+
+    Parameters
+    ----------
+    experiment : dict
+        ``dataset``: a table with ``name`` and options of its loader. ``methods``: a
+        table of tables, by the name that tables and figures will show, each with
+        ``method``, ``strategy``, ``allocation``, ``first_round`` (names, or tables with
+        ``name`` and parameters; the defaults of the learner where they are missing)
+        and ``net``. ``net``: parameters of the net for all methods; its ``kind`` is
+        "composite" (a :class:`mdal.net.CompositeNet`) or "logistic_regression".
+        ``budget``: labels in a round. ``first_budget`` (the same): in the first.
+        ``rounds`` (5): after the first. ``split`` ("test"): or "development", to test
+        on a part of the training rows. ``threads`` (1): of each run. ``seeds`` is no
+        part of a configuration.
+
+    Returns
+    -------
+    list of dict
+        Plain values, from which :func:`run` runs and which ``config_hash`` hashes.
+
+    Examples
+    --------
+    >>> from mdal.experiment import resolve
+    >>> [config] = resolve({
+    ...     "dataset": {"name": "rotating_digits"},
+    ...     "budget": 60,
+    ...     "methods": {"CAL": {"method": "cal"}},
+    ... })
+    >>> config["strategy"]
+    {'name': 'grads', 'temperature': 0.5}
+    >>> config["dataset"]["ranges"]
+    'D6'
+    """
+    _check_keys(experiment, _EXPERIMENT, "the experiment")
+    for name in ("budget", "dataset", "methods"):
+        if name not in experiment:
+            raise ValueError(f"the experiment has no {name}; add it")
+    if not isinstance(experiment["methods"], dict) or not experiment["methods"]:
+        raise ValueError("methods has no method; add a table for each")
+    budget = check_count(experiment["budget"], "budget", minimum=1)
+    common = {
+        "protocol": PROTOCOL,
+        "dataset": _dataset(experiment["dataset"]),
+        "split": check_option(experiment.get("split", "test"), "split", SPLITS),
+        "rounds": check_count(experiment.get("rounds", 5), "rounds"),
+        "budget": budget,
+        "first_budget": check_count(
+            experiment.get("first_budget", budget), "first_budget", minimum=1
+        ),
+        "threads": check_count(experiment.get("threads", 1), "threads", minimum=1),
+    }
+    return [
+        {"name": name, **common, **_method(name, table, experiment.get("net", {}))}
+        for name, table in experiment["methods"].items()
+    ]
+
+
+def seeds_of(experiment: dict) -> list[int]:
+    """Return the seeds of an experiment, 0 to 2 if it names none."""
+    seeds = experiment.get("seeds", [0, 1, 2])
+    if not isinstance(seeds, list | tuple | range) or not seeds:
+        raise TypeError(f"seeds={seeds!r} is no list of seeds; pass [0, 1, 2]")
+    return [check_count(seed, "seeds") for seed in seeds]
+
+
+def config_hash(config: dict) -> str:
+    """Return a short name for a configuration: another value, another name.
+
+    Parameters
+    ----------
+    config : dict
+        From :func:`resolve`.
+
+    Returns
+    -------
+    str
+        Twelve hexadecimal digits.
+
+    Examples
+    --------
+    >>> from mdal.experiment import config_hash
+    >>> config_hash({"budget": 60}) == config_hash({"budget": 61})
+    False
+    """
+    text = json.dumps(config, sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _check_keys(table, known: set, what: str) -> None:
+    if not isinstance(table, dict):
+        raise TypeError(f"{what} is of type {type(table).__name__}; pass a table")
+    unknown = sorted(set(table) - known)
+    if unknown:
+        raise ValueError(
+            f"{what} has an unknown entry {unknown[0]!r}; known are "
+            f"{', '.join(sorted(known))}"
+        )
+
+
+def _named(value, what: str) -> tuple[str, dict]:
+    """Return the name and the parameters in "name" or {"name": ..., ...}."""
+    if isinstance(value, str):
+        return value, {}
+    if not isinstance(value, dict) or "name" not in value:
+        raise TypeError(f"{what}={value!r}; pass a name, or a table with a name")
+    return value["name"], _without(value, {"name"})
+
+
+def _dataset(value) -> dict:
+    """Return the name of a data set with all options that are plain values."""
+    name, given = _named(value, "dataset")
+    options = _without(dataset_options(name), _ELSEWHERE)
+    unknown = sorted(set(given) - set(options))
+    if unknown:
+        raise ValueError(
+            f"dataset {name!r} has no option {unknown[0]!r}; known are "
+            f"{', '.join(sorted(options))}"
+        )
+    resolved = {"name": name, **options, **given}
+    missing = [k for k, v in resolved.items() if v is inspect.Parameter.empty]
+    if missing:
+        raise ValueError(f"dataset {name!r} needs {missing[0]}; add it")
+    return resolved
+
+
+def _without(options: dict, left_out: set) -> dict:
+    return {k: v for k, v in options.items() if k not in left_out}
+
+
+def _method(name: str, table, net: dict) -> dict:
+    _check_keys(table, _METHOD, f"method {name!r}")
+    resolved = {
+        "strategy": _resolved(table.get("strategy", "grads"), "strategy", get_strategy),
+        "first_round": _resolved(
+            table.get("first_round", "random"), "first_round", get_strategy
+        ),
+        "allocation": _resolved(
+            table.get("allocation", "optimal"), "allocation", get_budget
+        ),
+        "method": _resolved(table.get("method", "cal"), "method", get_objective),
+    }
+    return {**resolved, "net": _net({**net, **table.get("net", {})})}
+
+
+def _resolved(value, what: str, known) -> dict:
+    """Return a name with all its parameters."""
+    name, settings = _named(value, what)
+    made = known(name).set_params(**settings)
+    parameters = _without(made.get_params(deep=False), _ELSEWHERE)
+    return {"name": name, **dict(sorted(parameters.items()))}
+
+
+def _net(settings: dict) -> dict:
+    kind = check_option(
+        settings.get("kind", "composite"), "kind", {"composite", "logistic_regression"}
+    )
+    settings = _without(settings, {"kind"})
+    if kind == "logistic_regression":
+        parameters = LogisticRegression(**settings).get_params()
+        return {"kind": kind, **_without(parameters, _ELSEWHERE)}
+    defaults = {name: getattr(CompositeNet(), name) for name in _NET}
+    defaults["optimizer"] = CompositeNet().optimizer.__name__
+    for prefix, network in _NETWORKS.items():
+        parameters = inspect.signature(network).parameters
+        defaults[f"{prefix}__width"] = parameters["width"].default
+    others = [k for k in settings if k not in defaults and "__" not in k]
+    if others:
+        raise ValueError(
+            f"net has an unknown entry {others[0]!r}; known are "
+            f"{', '.join(sorted(defaults))}, and those with the prefixes of a net"
+        )
+    return {"kind": kind, **dict(sorted({**defaults, **settings}.items()))}
+
+
+def new_net(config: dict):
+    """Return the untrained net of a configuration."""
+    settings = _without(config["net"], {"kind"})
+    if config["net"]["kind"] == "logistic_regression":
+        return LogisticRegression(**settings)
+    settings["optimizer"] = getattr(torch.optim, settings["optimizer"])
+    return CompositeNet(made(config["method"], get_objective), **settings)
+
+
+def made(resolved: dict, known):
+    """Return what a name and its parameters stand for."""
+    settings = _without(resolved, {"name"})
+    return known(resolved["name"]).set_params(**settings)
