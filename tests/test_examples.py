@@ -26,10 +26,9 @@ def run(name, *arguments, answers="", folder=None):
 
 
 def test_every_example_is_run_here():
-    tested = {"label_by_hand", "grid_search", "frozen_embeddings"}
+    tested = {"label_by_hand", "grid_search", "frozen_embeddings", "split_a_budget"}
     tested |= {"custom_encoder", "custom_strategy"}
-    # The README's own command, which is run beside the tests.
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == tested | {"split_a_budget"}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == tested
 
 
 def test_labelling_by_hand_loses_no_answer(tmp_path):
@@ -54,6 +53,16 @@ def test_frozen_embeddings_need_few_labels():
     lines = run("frozen_embeddings").splitlines()
     accuracies = [float(line.split()[-1]) for line in lines[:5]]
     assert accuracies[-1] > accuracies[0] and accuracies[-1] > 0.8
+
+
+def test_a_budget_is_split_between_cameras():
+    lines = run("split_a_budget").splitlines()
+    optimal, uniform = (
+        [int(part.split()[-1]) for part in line.split(": ")[1].split(", ")]
+        for line in lines[-2:]
+    )
+    assert sum(optimal) == sum(uniform) == 120
+    assert optimal[0] < uniform[0]  # "all three", which the others cover
 
 
 @pytest.mark.parametrize("name", ["custom_encoder", "custom_strategy"])
