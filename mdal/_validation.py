@@ -18,6 +18,9 @@ from sklearn.utils import check_array, check_random_state, column_or_1d
 # Sums of as many as a thousand such counts still fit into 64 bits.
 LARGEST = 2**53
 
+# The default of y_mask: with None, domains that are given alone would be labels.
+NOT_GIVEN = object()
+
 
 def check_count(value, name: str, *, minimum: int = 0) -> int:
     """Return `value` as an int if it is a whole number of at least `minimum`."""
@@ -318,13 +321,16 @@ def _encode(values: NDArray, name: str) -> tuple[NDArray, NDArray]:
         raise TypeError(
             f"{name} mixes types ({', '.join(sorted(kinds))}); convert all to one type"
         )
+    unordered = TypeError(
+        f"{name} contains values of type {', '.join(kinds)}, which have no order; "
+        "pass strings, numbers or tuples"
+    )
+    if "frozenset" in kinds:  # "less" means "part of" there
+        raise unordered
     try:
         ordered = sorted(distinct)
     except TypeError:
-        raise TypeError(
-            f"{name} contains values of type {kinds.pop()}, which have no order; "
-            "pass strings, numbers or tuples"
-        ) from None
+        raise unordered from None
     position = {value: code for code, value in enumerate(ordered)}
     codes = np.fromiter((position[value] for value in values), np.intp, len(values))
     names = np.empty(len(ordered), dtype=object)
@@ -420,6 +426,8 @@ def check_labels(y, n_samples: int, name: str = "y", *, minus_one: bool = False)
 
 def check_classes(classes) -> NDArray:
     """Return the classes that a user declares, sorted; all are distinct."""
+    if isinstance(classes, str):
+        raise TypeError(f"classes={classes!r} is one string; pass a list of classes")
     array = _as_array(classes, "classes")
     found, codes = check_labels(array, len(array), "classes", minus_one=True)
     if len(found) == 0 or (codes < 0).any() or len(found) < len(array):
@@ -443,12 +451,29 @@ def declared(classes: NDArray, labels: NDArray, known: NDArray, name: str):
     return known, codes[labels]
 
 
-def minus_one_is_a_class(y) -> bool:
-    """Tell whether the values are exactly -1 and 1, as in two-class problems."""
+def minus_one_is_a_class(y, classes: NDArray | None = None) -> bool:
+    """Tell whether -1 is a class in y: one of the classes, if they are known.
+
+    Otherwise if all labels are -1 or 1, both are there, and missing ones, if there are
+    any, are marked by something else.
+    """
+    if classes is not None:
+        return -1 in classes.tolist()
     values = _as_array(y, "y")
+    values = values[~_is_missing(values)]
     if values.dtype == object and all(_kind(value) == "number" for value in values):
         values = values.astype(np.float64)
     return values.dtype.kind in "if" and np.unique(values).tolist() == [-1, 1]
+
+
+def only_domains(second, domains):
+    """Return the domains, which are the second argument where y_mask is given."""
+    if second is not None and domains is not None:
+        raise TypeError(
+            "got domains twice: with y_mask the second argument is the domains; pass "
+            "(X, domains, y_mask)"
+        )
+    return second if domains is None else domains
 
 
 def _check_no_missing_text(values: NDArray, name: str) -> None:

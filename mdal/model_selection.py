@@ -12,6 +12,8 @@ from sklearn.pipeline import Pipeline
 
 from ._unchanged import unchanged_on_failure
 from ._validation import (
+    NOT_GIVEN,
+    check_classes,
     check_count,
     check_domains,
     check_labels,
@@ -20,11 +22,10 @@ from ._validation import (
     check_seed,
     check_weights,
     minus_one_is_a_class,
+    only_domains,
 )
 
 __all__ = ["ActivePipeline", "DomainScorer", "LabelledKFold", "domain_accuracy"]
-
-_NOT_GIVEN = object()
 
 
 def domain_accuracy(
@@ -180,12 +181,15 @@ class LabelledKFold(BaseCrossValidator):
 
     Held-out samples are stratified by class and by domain. A class's only labelled
     sample and a domain's only sample are never held out, and no fold holds out all
-    samples of a class. As for the learner, -1 is a class if `y` is exactly -1 and 1.
+    samples of a class or of a domain: one that would stays in its training part.
 
     Parameters
     ----------
     n_splits : int, default=5
         Number of folds.
+    classes : array-like, default=None
+        As of the learner: if -1 is one of them, it is a label in `y`. With None it is
+        one if the labels in `y` are exactly -1 and 1.
     random_state : int, RandomState or None, default=None
         Seed or generator; which samples are held out together is random.
 
@@ -205,8 +209,9 @@ class LabelledKFold(BaseCrossValidator):
         "y_mask": True,
     }
 
-    def __init__(self, n_splits=5, *, random_state=None):
+    def __init__(self, n_splits=5, *, classes=None, random_state=None):
         self.n_splits = n_splits
+        self.classes = classes
         self.random_state = random_state
 
     def get_n_splits(self, X=None, y=None, groups=None, *, domains=None, y_mask=None):
@@ -251,12 +256,13 @@ class LabelledKFold(BaseCrossValidator):
         labels = y if y_mask is None else y_mask
         if labels is None:
             raise ValueError("y is missing; pass labels, with -1 where there is none")
-        minus_one = y_mask is None and minus_one_is_a_class(labels)
+        known = None if self.classes is None else check_classes(self.classes)
+        minus_one = y_mask is None and minus_one_is_a_class(labels, known)
         _, labels = check_labels(labels, n_samples, minus_one=minus_one)
         _, codes = check_domains(groups if domains is None else domains, n_samples)
         several = np.bincount(labels[labels >= 0], minlength=1)[labels] > 1
-        lonely = np.bincount(codes)[codes] == 1
-        rows = np.flatnonzero((labels >= 0) & several & ~lonely)
+        sizes = np.bincount(codes)
+        rows = np.flatnonzero((labels >= 0) & several & (sizes[codes] > 1))
         if len(rows) < n_splits:
             raise ValueError(
                 f"n_splits={n_splits} exceeds the {len(rows)} labelled samples that "
@@ -266,7 +272,12 @@ class LabelledKFold(BaseCrossValidator):
         # Neighbours in this order go to different folds: those of one class and domain.
         order = rows[np.lexsort([luck, codes[rows], labels[rows]])]
         for fold in range(n_splits):
-            test = np.sort(order[fold::n_splits])
+            test = order[fold::n_splits]
+            gone = np.flatnonzero(
+                np.bincount(codes[test], minlength=len(sizes)) == sizes
+            )
+            kept = [np.flatnonzero(codes[test] == domain)[0] for domain in gone]
+            test = np.sort(np.delete(test, kept))
             yield np.delete(np.arange(n_samples), test), test
 
 
@@ -301,7 +312,7 @@ class ActivePipeline(Pipeline):
     {'a': 2, 'b': 2}
     """
 
-    def fit(self, X, y=None, y_mask=_NOT_GIVEN, **params):
+    def fit(self, X, y=None, y_mask=NOT_GIVEN, **params):
         """Fit all steps; see the learner's `fit`.
 
         Parameters
@@ -320,20 +331,24 @@ class ActivePipeline(Pipeline):
         self
             A fit that fails changes no step.
         """
-        if y_mask is not _NOT_GIVEN:
-            if y is not None:
-                if "domains" in params:
-                    raise TypeError(
-                        "fit got domains twice: with y_mask the second argument is the "
-                        "domains; pass fit(X, domains, y_mask)"
-                    )
-                params["domains"] = y
-            params, y = {**params, "y_mask": y_mask}, None
-        steps = [step for _, step in self.steps if not isinstance(step, str)]
-        with unchanged_on_failure(self, *steps):
+        if y_mask is not NOT_GIVEN:
+            domains = only_domains(y, params.pop("domains", None))
+            params, y = {**params, "domains": domains, "y_mask": y_mask}, None
+        last = self.steps[-1][1]
+        if not hasattr(last, "query"):
+            raise TypeError(
+                f"the last step is {last!r}, which has no query; pass a "
+                "CompositeActiveLearner"
+            )
+        steps = {
+            id(part): part
+            for part in [self, *self.get_params(deep=True).values()]
+            if hasattr(part, "fit") and not isinstance(part, type)
+        }
+        with unchanged_on_failure(*steps.values()):
             return super().fit(X, y, **self._addressed(params))
 
-    def fit_transform(self, X, y=None, y_mask=_NOT_GIVEN, **params):
+    def fit_transform(self, X, y=None, y_mask=NOT_GIVEN, **params):
         """Fit all steps, and return the learner's embedding of the samples.
 
         Parameters

@@ -5,6 +5,7 @@ of the library. Reading one can execute nothing. A file is written beside its pl
 then moved there, so it is there as a whole or not at all.
 """
 
+import hashlib
 import json
 import math
 import os
@@ -61,6 +62,7 @@ def save(path, kind: str, tensors: dict[str, torch.Tensor], header: dict) -> Non
     }
     tensors[_HEADER] = torch.tensor(bytearray(text.encode()), dtype=torch.uint8)
     metadata = {"format": str(FORMAT), "kind": kind, "mdal": __version__}
+    metadata["sha256"] = _digest(tensors)
     temporary = path.parent / f".{path.name}.{uuid.uuid4().hex}"
     try:
         with open(temporary, "wb") as file:
@@ -100,24 +102,43 @@ def load(path, kind: str) -> tuple[dict[str, torch.Tensor], dict]:
     """
     if not Path(path).is_file():
         raise FileNotFoundError(f"{path} does not exist; pass a file that save wrote")
+    unknown = (
+        f"{path} is not a file of this library, or damaged; pass one that save wrote"
+    )
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata()
             written, found = int(metadata["format"]), metadata["kind"]
+            if written > FORMAT:
+                raise _Newer
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        text = bytes(tensors.pop(_HEADER).tolist())
-    except (SafetensorError, TypeError, KeyError, ValueError) as error:
-        raise ValueError(
-            f"{path} is not a file of this library; pass one that save wrote"
-        ) from error
-    if written > FORMAT:
+        if _digest(tensors) != metadata["sha256"]:
+            raise ValueError(unknown)
+        header = from_plain(json.loads(bytes(tensors.pop(_HEADER).tolist())))
+    except _Newer:
         raise ValueError(
             f"{path} has format {written}, written by mdal {metadata.get('mdal')}; "
             f"mdal {__version__} reads formats up to {FORMAT}: upgrade it"
-        )
+        ) from None
+    except (SafetensorError, TypeError, KeyError, ValueError, MemoryError) as error:
+        raise ValueError(unknown) from error
     if found != kind:
         raise ValueError(f"{path} holds a {found!r}; pass a file with a {kind!r}")
-    return tensors, from_plain(json.loads(text))
+    return tensors, header
+
+
+class _Newer(Exception):
+    """A file is of a format that is not known yet."""
+
+
+def _digest(tensors: dict[str, torch.Tensor]) -> str:
+    """Return a hash of tensors and their names, which a damaged file does not have."""
+    found = hashlib.sha256()
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        found.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return found.hexdigest()
 
 
 def to_plain(value):

@@ -138,6 +138,11 @@ WRONG = {
     "a domain infinite": (fit(X, [inf] * 40, y), ValueError, "infinity"),
     "domains in a list": (fit(X, [domains], y), ValueError, "domains has 1 values"),
     "domains of mixed types": (fit(X, ["a", 1] * 20, y), TypeError, "mixes types"),
+    "domains as sets": (
+        fit(X, [frozenset("a"), frozenset("b")] * 20, y),
+        TypeError,
+        "frozenset, which have no order",
+    ),
     "domains a number": (fit(X, 3, y), TypeError, "domains is of type int"),
     # rows
     "rows to exclude outside": (
@@ -175,6 +180,11 @@ WRONG = {
     "unknown strategy": (made(strategy="best"), ValueError, "strategy='best'"),
     "no strategy": (made(strategy=None), TypeError, "strategy=None"),
     "unknown first round": (made(first_round="x"), ValueError, "first_round cannot"),
+    "first round by margins": (
+        made(first_round="margin"),
+        ValueError,
+        "first_round='margin' is unknown",
+    ),
     "unknown allocation": (made(allocation="x"), ValueError, "budget='x'"),
     "allocation a class": (made(allocation=dict), TypeError, "class dict"),
     "net without weights": (
@@ -214,6 +224,7 @@ WRONG = {
     "no class": (made(classes=[]), ValueError, "each class once"),
     "a class that is none": (made(classes=[0, None]), ValueError, "each class once"),
     "classes of mixed types": (made(classes=[0, "1"]), TypeError, "mixes types"),
+    "classes as text": (made(classes="ab"), TypeError, "classes='ab' is one string"),
     "classes as a number": (made(classes=2), TypeError, "classes is of type int"),
     "warm start as text": (made(warm_start="yes"), TypeError, "warm_start='yes'"),
     "seed as text": (made(random_state="a"), ValueError, "cannot be used to seed"),
@@ -236,6 +247,11 @@ WRONG = {
     ),
     "allocate a fraction": (lambda e: e.allocate_budget(0.5), ValueError, "n=0.5"),
     "predict other features": (lambda e: e.predict(X[:, :2]), ValueError, "2 features"),
+    "predict other domains": (
+        lambda e: e.predict(X, domains[:3]),
+        ValueError,
+        "domains has 3 values",
+    ),
     "predict NaN": (lambda e: e.predict(holes), ValueError, "NaN"),
     "predict a vector": (lambda e: e.predict(X[0]), ValueError, "Reshape your data"),
     "score without labels": (

@@ -18,14 +18,19 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from skorch.callbacks import EarlyStopping
 from torch.utils.data import TensorDataset
 
-from mdal import CompositeActiveLearner
+from mdal import CompositeActiveLearner, persistence
 from mdal.budget import UniformBudget
 from mdal.learner import Allocation, MinusOneIsAClassWarning, StartedAnewWarning
+from mdal.learner._allocation import hold_out
+from mdal.learner._pool import Pool
 from mdal.model_selection import ActivePipeline, DomainScorer, LabelledKFold
 from mdal.net import CompositeNet
+from mdal.objectives import CAL
 from mdal.strategies import FewerSamplesWarning, Margin, Mixture, PoolView
 
 
@@ -138,6 +143,9 @@ def test_minus_one_is_a_class_only_through_y(three_domains):
     half = np.where(np.arange(180) % 2 == 0, y, np.nan)
     labelled = both.predict(X)[::2] == y[::2]
     assert both.score(X, half) == pytest.approx(labelled.mean())
+    with pytest.warns(MinusOneIsAClassWarning) as caught:
+        assert learner("shallow").fit(X, half).classes_.tolist() == [-1, 1]
+    assert caught[0].filename == __file__
     assert both.score(sparse.csr_matrix(X), y) == pytest.approx(both.score(X, y))
     one = learner("shallow").fit(X, None, y)
     assert one.classes_.tolist() == [1]
@@ -420,6 +428,159 @@ def test_warm_starts_go_on(three_domains):
     warm.set_params(net=LogisticRegression()).fit(X, domains, two)
 
 
+def test_warm_starts_go_on_with_parameters_that_are_objects(three_domains):
+    X, domains, y_mask, truth = three_domains
+    net = quick_net(callbacks=[EarlyStopping("v_h")])
+    warm = CompositeActiveLearner(net, warm_start=True).fit(X, domains, y_mask)
+    y_mask[1] = truth[1]
+    assert warm.fit(X, domains, y_mask).net_.n_fits_ == 2
+    weights = np.full((3, 3), 1 / 3)
+    warm = learner(warm_start=True, method=CAL(alpha=weights)).fit(X, domains, y_mask)
+    assert warm.fit(X, domains, y_mask).net_.n_fits_ == 2
+    warm.method.set_params(lambda_d=0.25)
+    with pytest.warns(StartedAnewWarning, match="the net's parameters changed"):
+        assert warm.fit(X, domains, y_mask).net_.objective_.lambda_d == 0.25
+
+
+def test_a_saved_learner_goes_on_from_its_weights(three_domains, tmp_path):
+    X, domains, y_mask, truth = three_domains
+    warm = learner(warm_start=True, lambda_d=0.5).fit(X, domains, y_mask)
+    warm.save(tmp_path / "a")
+    other = CompositeActiveLearner.load(tmp_path / "a", X)
+    y_mask[1] = truth[1]
+    assert other.fit(X, domains, y_mask).net_.n_fits_ == 2
+
+
+def test_a_warm_start_notices_other_domains_and_numbers_of_classes(three_domains):
+    X, domains, y_mask, _ = three_domains
+    warm = learner(warm_start=True).fit(X, domains, y_mask)
+    with pytest.warns(StartedAnewWarning, match="domains changed") as caught:
+        warm.fit(X, np.where(domains == "bay", "cove", domains), y_mask)
+    assert caught[0].filename == __file__
+    warm = learner(warm_start=True).fit(X, domains, y_mask)
+    with pytest.warns(StartedAnewWarning, match="classes changed"):
+        warm.set_params(classes=[-5, 0, 1, 2]).fit(X, domains, y_mask)
+    assert warm.fit(X, domains, y_mask).net_.n_fits_ == 2
+
+
+def test_a_fit_that_fails_late_changes_nothing(net, three_domains):
+    X, domains, y_mask, _ = three_domains
+    rng = np.random.RandomState(0)
+    found = learner(net, random_state=rng).fit(X, domains, y_mask)
+    before, rows = pickle.dumps(vars(found)), found.query()
+    mixed = pd.DataFrame(X, columns=["a", 1, "c", "d"])
+    with pytest.raises(TypeError, match="Feature names"):
+        found.fit(mixed, domains, y_mask)
+    with pytest.raises(ValueError, match="infinity"):
+        found.fit(np.full_like(X, 1e300), domains, y_mask)
+    with pytest.raises(ValueError, match="Invalid parameter"):
+        found.set_params(net__nonsense=1, budget_per_round=3)
+    assert pickle.dumps(vars(found)) == before
+    assert np.array_equal(found.query(), rows)
+    alone = CompositeActiveLearner()
+    with pytest.raises(ValueError, match="Invalid parameter"):
+        alone.set_params(net__module=3, nonsense=1)
+    assert alone.net is None
+
+
+def test_a_generator_moves_with_every_fit(three_domains):
+    X, domains, y_mask, _ = three_domains
+    rng = np.random.RandomState(0)
+    first = learner("shallow", random_state=rng).fit(X, domains, y_mask)
+    second = learner("shallow", random_state=rng).fit(X, domains, y_mask)
+    assert first.seeds_ != second.seeds_
+    expected = np.random.RandomState(0).randint(2**31 - 1, size=6).tolist()
+    assert first.seeds_ + second.seeds_ == expected
+
+
+def test_blocks_make_no_difference(net, three_domains, monkeypatch):
+    X, domains, y_mask, _ = three_domains
+    found = learner(net, strategy="entropy").fit(X, domains, y_mask)
+    rows, utilities = found.query(return_utilities=True)
+    monkeypatch.setattr("mdal.learner._query._BLOCK", 7)
+    again, in_blocks = found.query(return_utilities=True)
+    assert np.array_equal(rows, again)
+    assert np.array_equal(utilities, in_blocks, equal_nan=True)
+    free = np.flatnonzero(y_mask == -1)
+    ordered = free[np.argsort(-utilities[free], kind="stable")]
+    for domain, n in found.allocate_budget().items():
+        here = ordered[domains[ordered] == domain]
+        assert set(rows[domains[rows] == domain]) == set(here[:n])
+
+
+def test_the_seed_decides_what_is_picked(three_domains):
+    X, domains, y_mask, _ = three_domains
+    picks = {
+        tuple(
+            learner("shallow", strategy="random", random_state=seed)
+            .fit(X, domains, y_mask)
+            .query()
+        )
+        for seed in range(3)
+    }
+    assert len(picks) == 3
+
+
+def test_a_shallow_outlier_score_is_that_of_the_samples_own_domain(three_domains):
+    X, domains, y_mask, _ = three_domains
+    found = learner("shallow").fit(X, domains, y_mask)
+    scores = found.net_.divergence_.transform(X)
+    own = [list(found.domains_).index(domain) for domain in domains]
+    outlier = found.net_.observe(X, domains).outlier
+    assert np.array_equal(outlier, scores[np.arange(180), own])
+    assert len(np.unique(own)) == 3
+
+
+def test_a_learner_of_classifiers_takes_all_kinds_of_samples(three_domains):
+    X, domains, y_mask, _ = three_domains
+    X = X.astype(np.float32)
+    expected = learner("shallow").fit(X, domains, y_mask)
+    for form in (TensorDataset(torch.as_tensor(X)), sparse.csr_matrix(X)):
+        found = learner("shallow").fit(form, domains, y_mask)
+        assert np.array_equal(found.query(), expected.query())
+        assert found.predict_proba(form) == pytest.approx(expected.predict_proba(X))
+    with pytest.raises(ValueError, match="reshape"):
+        learner("shallow").fit(X[:, None], domains, y_mask)
+
+
+@pytest.mark.parametrize("output", ["default", "pandas"])
+def test_global_output_settings_change_no_query(net, output, three_domains):
+    X, domains, y_mask, _ = three_domains
+    expected = learner(net).fit(X, domains, y_mask).query()
+    with config_context(transform_output=output):
+        found = learner(net).fit(X, domains, y_mask)
+        assert np.array_equal(found.query(), expected)
+
+
+def test_errors_of_domains_by_hand(three_domains):
+    X, domains, y_mask, _ = three_domains
+    y_mask = np.where((domains == "fen") & (np.arange(180) > 75), -1, y_mask)
+    found = learner("shallow", allocation="error").fit(X, domains, y_mask)
+    held_out = hold_out(found.pool_, found.seeds_[2])
+    assert np.all(y_mask[held_out] >= 0) and not held_out[domains == "fen"].any()
+    kept = np.where(held_out, -1, y_mask)
+    assert set(kept[kept >= 0]) == set(y_mask[y_mask >= 0])
+    blind = learner("shallow").fit(X, domains, kept)
+    wrong = blind.predict(X) != y_mask
+    expected = [
+        wrong[held_out & (domains == d)].mean()
+        if (held_out & (domains == d)).any()
+        else wrong[held_out].mean()
+        for d in found.domains_
+    ]
+    assert found.errors_ == pytest.approx(expected)
+
+
+def test_no_class_loses_its_last_label_to_measure_errors():
+    labels = np.repeat([0, 1, 2, 3, 4], 2)
+    pool = Pool(
+        None, (1,), np.array(["a"]), np.zeros(10, int), np.arange(5), labels, None
+    )
+    for seed in range(20):
+        kept = labels[~hold_out(pool, seed)]
+        assert set(kept) == set(range(5))
+
+
 def test_rounds_tell_what_they_have_bought(net, three_domains):
     X, domains, y_mask, truth = three_domains
     found = learner(net).fit(X, domains, y_mask)
@@ -444,6 +605,19 @@ def test_a_fit_without_new_labels_is_no_round(net, three_domains):
     assert len(found.history_) == 1 and not found.history_[-1].settled
     y_mask[1] = truth[1]
     assert len(found.fit(X, domains, y_mask).history_) == 2
+
+
+def test_a_fit_in_the_place_of_a_round_says_what_it_found(net, three_domains):
+    X, domains, y_mask, _ = three_domains
+    cold = learner(net).fit(X, domains, [-1] * 180).fit(X, domains, [-1] * 180)
+    assert len(cold.history_) == 1
+    found = learner(net).fit(X, domains, y_mask)
+    found.set_params(random_state=5).fit(X, domains, y_mask)
+    assert found.history_[-1].bound["divergence"] == found.bound_.divergence
+    found.fit(X, np.where(domains == "bay", "cove", domains), y_mask)
+    assert list(found.history_[-1].by_domain) == ["cove", "fen", "moor"]
+    names = np.array(["no", "yes", "both", None], dtype=object)
+    assert len(found.fit(X, domains, names[y_mask]).history_) == 2
 
 
 def test_other_data_begin_a_new_history(net, three_domains):
@@ -551,6 +725,9 @@ def test_a_saved_first_round_goes_on(three_domains, tmp_path):
     cold.save(tmp_path / "a")
     other = CompositeActiveLearner.load(tmp_path / "a", X)
     assert np.array_equal(other.query(), cold.query())
+    cold.set_params(net__max_epochs=2).fit(X, domains, np.full(180, -1))
+    cold.save(tmp_path / "a")
+    assert CompositeActiveLearner.load(tmp_path / "a", X).net.max_epochs == 2
 
 
 def test_a_classifier_is_trained_again(three_domains, tmp_path):
@@ -596,8 +773,62 @@ def test_what_cannot_be_saved_is_named(three_domains, tmp_path):
     with pytest.raises(FileNotFoundError, match="does not exist"):
         CompositeActiveLearner.load(tmp_path / "c")
     (tmp_path / "b" / "learner.safetensors").write_bytes(b"{}")
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="not a file of this library, or damaged"):
         CompositeActiveLearner.load(tmp_path / "b", strategy=Margin())
+    learner().fit(X, domains, y_mask).save(tmp_path / "b")  # over the damaged one
+    assert CompositeActiveLearner.load(tmp_path / "b").predict(X).shape == (180,)
+
+
+def test_parts_of_the_net_that_cannot_be_saved_are_named(three_domains, tmp_path):
+    X, domains, y_mask, _ = three_domains
+    encoder = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU())
+    net = quick_net(module__encoder=encoder)
+    found = CompositeActiveLearner(net, random_state=0).fit(X, domains, y_mask)
+    found.save(tmp_path / "a")
+    with pytest.raises(
+        ValueError, match=r"pass load\(folder, X, net__module__encoder="
+    ):
+        CompositeActiveLearner.load(tmp_path / "a", X)
+    for others in ({"net__module__encoder": encoder}, {"net": net}):
+        other = CompositeActiveLearner.load(tmp_path / "a", X, **others)
+        assert np.array_equal(other.predict_proba(X), found.predict_proba(X))
+        assert np.array_equal(other.fit(X, domains, y_mask).query(), found.query())
+    own = learner(method=CAL(lambda_d=0.5)).fit(X, domains, y_mask)
+    own.save(tmp_path / "b")
+    with pytest.raises(ValueError, match="saved without method"):
+        CompositeActiveLearner.load(tmp_path / "b", X)
+    other = CompositeActiveLearner.load(tmp_path / "b", X, method=CAL(lambda_d=0.5))
+    assert np.array_equal(other.predict_proba(X), own.predict_proba(X))
+
+
+def test_a_saved_learner_keeps_exclusions_and_declared_classes(three_domains, tmp_path):
+    X, domains, y_mask, _ = three_domains
+    found = learner(classes=pd.Index([0, 1, 2, 9])).fit(
+        X, domains, y_mask, exclude=np.arange(90)
+    )
+    found.save(tmp_path / "a")
+    other = CompositeActiveLearner.load(tmp_path / "a", X)
+    assert np.array_equal(other.query(60), found.query(60))
+    assert other.query(50).min() >= 90
+    assert other.classes.tolist() == [0, 1, 2, 9]
+    days = np.array(["2020-01-01", "2021-01-01", "2022-01-01"], "M8[D]").astype(object)
+    dated = learner("shallow").fit(X, np.repeat(days, 60), y_mask)
+    with pytest.raises(TypeError, match="domains are of type date"):
+        dated.save(tmp_path / "b")
+
+
+def test_a_folder_can_name_no_file_outside(three_domains, tmp_path):
+    X, domains, y_mask, _ = three_domains
+    found = learner().fit(X, domains, y_mask)
+    found.save(tmp_path / "a")
+    (tmp_path / "precious").write_text("mine")
+    path = tmp_path / "a" / "learner.safetensors"
+    arrays, header = persistence.load(path, "learner")
+    persistence.save(path, "learner", arrays, {**header, "net": "../precious"})
+    with pytest.raises(ValueError, match=r"the net's file is '\.\./precious'"):
+        CompositeActiveLearner.load(tmp_path / "a")
+    found.save(tmp_path / "a")
+    assert (tmp_path / "precious").read_text() == "mine"
 
 
 REPEATED = """
@@ -743,12 +974,15 @@ def test_a_pipeline_transforms_what_it_has_learned(routing, three_domains):
 
 def test_a_pipeline_that_cannot_be_fitted_stays_as_it_was(three_domains):
     X, domains, y_mask, _ = three_domains
-    pipe = ActivePipeline([("scale", StandardScaler()), ("learn", learner("shallow"))])
+    inside = make_pipeline(StandardScaler(), "passthrough")
+    pipe = ActivePipeline([("a", inside), ("b", None), ("learn", learner("shallow"))])
     pipe.fit(X, domains, y_mask)
-    mean, rows = pipe[0].mean_, pipe.query()
+    mean, rows = inside[0].mean_, pipe.query()
     with pytest.raises(ValueError, match="y_mask has 5 values"):
         pipe.fit(X + 7, domains, y_mask[:5])
-    assert pipe[0].mean_ is mean and np.array_equal(pipe.query(), rows)
+    assert inside[0].mean_ is mean and np.array_equal(pipe.query(), rows)
+    with pytest.raises(TypeError, match="the last step is LogisticRegression"):
+        ActivePipeline([("a", LogisticRegression())]).fit(X, domains, y_mask)
 
 
 def test_the_score_is_a_mean_over_domains_of_labelled_samples(net, three_domains):
@@ -760,6 +994,33 @@ def test_the_score_is_a_mean_over_domains_of_labelled_samples(net, three_domains
     assert found.score(X, truth, domains=domains) == pytest.approx(by_domain)
     labelled = y_mask >= 0
     assert found.score(X, y_mask) == pytest.approx(right[labelled].mean())
+    weights = np.random.default_rng(0).uniform(size=180)
+    weighted = np.mean(
+        [
+            np.average(right[domains == d], weights=weights[domains == d])
+            for d in found.domains_
+        ]
+    )
+    score = found.score(X, domains, truth, sample_weight=weights)
+    assert score == pytest.approx(weighted) and score != pytest.approx(by_domain)
+
+
+def test_a_score_by_y_mask_never_counts_minus_one(three_domains):
+    X, domains, _, _ = three_domains
+    y = np.where(X[:, 0] > 0, 1, -1)
+    found = learner("shallow", classes=[-1, 1]).fit(X, y, domains=domains)
+    right = found.predict(X)[y == 1] == 1
+    assert found.score(X, None, y) == pytest.approx(right.mean())
+    assert DomainScorer().score(found, X, y_mask=y) == pytest.approx(right.mean())
+
+
+def test_an_embedding_comes_with_every_form_of_fit(three_domains):
+    X, domains, y_mask, _ = three_domains
+    embedding = learner().fit_transform(X, domains, y_mask)
+    assert np.array_equal(
+        embedding, learner().fit_transform(X, y_mask, domains=domains)
+    )
+    assert embedding.shape == (180, 8)
 
 
 def test_the_loop_of_the_documentation_runs_as_it_is_written():

@@ -31,9 +31,12 @@ def test_folds_hold_out_labelled_samples_only(data, n_splits, seed):
     several = [c for c in set(labels.tolist()) - {-1} if (labels == c).sum() > 1]
     lonely = [(domains == domain).sum() == 1 for domain in domains]
     expected = np.flatnonzero(np.isin(labels, several) & ~np.array(lonely))
-    assert sorted(tested) == expected.tolist()
+    assert len(set(tested)) == len(tested) and set(tested) <= set(expected)
+    if all((labels[domains == domain] == -1).any() for domain in domains):
+        assert sorted(tested) == expected.tolist()
     for train, test in parts:
         assert sorted([*train, *test]) == list(range(len(labels)))
+        assert set(domains[train]) == set(domains)
         assert set(labels[labels >= 0]) == set(labels[train]) - {-1}
 
 
@@ -130,3 +133,25 @@ def test_minus_one_counts_where_it_is_a_class():
     folds = LabelledKFold(2, random_state=0)
     assert sum(len(test) for _, test in folds.split(y, y)) == 4
     assert sum(len(test) for _, test in folds.split(y, y_mask=y)) == 2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_fold_holds_out_a_whole_domain(seed):
+    domains = np.array(["a"] * 6 + ["b"] * 2 + ["a"] * 4 + ["c"])
+    labels = np.array([0, 0, 0, 1, 1, 1, 0, 1, -1, -1, -1, -1, 0])
+    for train, test in LabelledKFold(2, random_state=seed).split(
+        labels, labels, domains=domains
+    ):
+        assert set(domains[train]) == {"a", "b", "c"}
+        assert sorted([*train, *test]) == list(range(13)) and 12 not in test
+
+
+def test_folds_know_declared_classes_as_the_learner_does():
+    y = np.array([-1, -1, 1, 1, 2, 2])
+    folds = LabelledKFold(2, classes=[-1, 1, 2], random_state=0)
+    assert sum(len(test) for _, test in folds.split(y, y)) == 6
+    folds = LabelledKFold(2, classes=[1, 2], random_state=0)
+    assert sum(len(test) for _, test in folds.split(y, y)) == 4
+    pair = np.array([-1, -1, 1, 1])
+    folds = LabelledKFold(2, classes=[0, 1], random_state=0)
+    assert sum(len(test) for _, test in folds.split(pair, pair)) == 2

@@ -246,3 +246,22 @@ def test_a_net_whose_method_was_changed_is_not_written(fitted, tmp_path):
         net.save(tmp_path / "net")
     net.fit(X, y, domains=domains).save(tmp_path / "net")
     assert CompositeNet.load(tmp_path / "net").method == "erm"
+
+
+def test_a_damaged_file_is_never_taken_for_a_whole_one(tmp_path):
+    path = tmp_path / "state"
+    tensors = {"weights": torch.arange(60.0), "half": torch.ones(3).bfloat16()}
+    persistence.save(path, "example", tensors, {"names": ["a", "b"]})
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        content = bytearray(whole)
+        content[rng.integers(len(content))] ^= 1 << int(rng.integers(8))
+        path.write_bytes(content)
+        try:
+            found, header = persistence.load(path, "example")
+        except ValueError as error:
+            assert "state" in str(error)
+        else:  # what is not part of the content: the version that wrote it
+            assert header == {"names": ["a", "b"]}
+            assert all(torch.equal(found[name], tensors[name]) for name in tensors)

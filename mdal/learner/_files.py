@@ -1,18 +1,21 @@
 """A learner as a folder of files without code."""
 
+import re
 import uuid
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import torch
 
 from .. import persistence
+from .._validation import check_classes
 from ..net import CompositeNet
 from ..streams import Rows
 from ._pool import Pool
 from ._rounds import Allocation, Round
 from ._samples import check_samples, take
-from ._training import bound_of, trained
+from ._training import bound_of, settings, trained
 
 _LEARNER = "learner.safetensors"
 _ATTEMPTS = 5
@@ -29,43 +32,37 @@ _VALUES = (
 
 def save(learner, folder) -> None:
     """Write a fitted learner; the file that names the others comes last."""
-    folder = Path(folder)
-    net = getattr(learner, "net_", None)
+    folder, pool = Path(folder), learner.pool_
+    net, own = getattr(learner, "net_", None), learner.net
     shallow = net is not None and not isinstance(net, CompositeNet)
-    net = None if shallow else net  # it has to be trained again
-    parameters, others = {}, []
-    for name, value in learner.get_params(deep=False).items():
-        if name == "net" and net is not None:
-            continue  # the trained one has its parameters
-        try:
-            persistence.to_plain(value)
-        except TypeError:
-            others.append(name)
-        else:
-            parameters[name] = value
-    own_net = None
-    if net is not None and learner.net is not None:
-        own_net = _plain_parameters(learner.net)
-    pool = learner.pool_
+    net = None if shallow else net  # a classifier has to be trained again
+    parameters = learner.get_params(deep=False)
+    if parameters["classes"] is not None:
+        parameters["classes"] = check_classes(parameters["classes"])
+    deep = isinstance(own, CompositeNet)
+    if deep:
+        del parameters["net"]
+    values, others = _plain(parameters)
+    own_values, own_others = _plain(_parameters_set(own)) if deep else (None, [])
     header = {
-        "parameters": parameters,
+        "parameters": values,
         "others": others,
+        "own_net": own_values,
+        "own_others": own_others,
+        "net_others": [] if net is None else _plain(_parameters_set(net))[1],
         "classes": pool.classes,
-        "names": pool.names,
+        "names": _check_names(pool.names),
         "shape": pool.shape,
         "values": {n: getattr(learner, n) for n in _VALUES if hasattr(learner, n)},
         "budget": None if learner.budget_ is None else list(learner.budget_.items()),
         "history": [_written(each) for each in learner.history_],
-        "own_net": own_net,
         "shallow": shallow,
         "net": None if net is None else f"net-{uuid.uuid4().hex}.safetensors",
     }
     if folder.exists() and not folder.is_dir():
         raise FileExistsError(f"{folder} is a file; pass a folder")
     folder.mkdir(parents=True, exist_ok=True)
-    last = None
-    if (folder / _LEARNER).exists():
-        last = persistence.load(folder / _LEARNER, "learner")[1]["net"]
+    last = _net_in(folder)
     if net is not None:
         net.save(folder / header["net"])
     arrays = {name: torch.as_tensor(getattr(pool, name)) for name in _ARRAYS}
@@ -74,17 +71,53 @@ def save(learner, folder) -> None:
         (folder / last).unlink(missing_ok=True)
 
 
-def _plain_parameters(net: CompositeNet) -> dict:
-    """Return the parameters of a net that can be written; the others come with it."""
-    plain = {}
-    for name, value in net.get_params(deep=False).items():
+def _plain(parameters: dict) -> tuple[dict, list[str]]:
+    """Return the parameters that can be written, and the names of the others."""
+    values, others = {}, []
+    for name, value in parameters.items():
         try:
             persistence.to_plain(value)
         except TypeError:
-            continue
-        if not name.startswith("_"):
-            plain[name] = value
-    return plain
+            others.append(name)
+        else:
+            values[name] = value
+    return values, others
+
+
+def _parameters_set(net: CompositeNet) -> dict:
+    """Return the parameters of a net that may differ from the default ones."""
+    defaults = vars(CompositeNet())
+    return {
+        name: value
+        for name, value in net.get_params(deep=False).items()
+        if not name.startswith("_") and value is not defaults.get(name, net)
+    }
+
+
+def _check_names(names):
+    """Return the domains' names if they can be written."""
+    try:
+        persistence.to_plain(names)
+    except TypeError:
+        raise TypeError(
+            f"domains are of type {type(names[0]).__name__}, which cannot be written "
+            "to a file; use strings, numbers or tuples of them"
+        ) from None
+    return names
+
+
+def _net_in(folder: Path) -> str | None:
+    """Return the net's file that a folder names, if it can be read and has one."""
+    with suppress(FileNotFoundError, ValueError, KeyError):
+        return _check_file(persistence.load(folder / _LEARNER, "learner")[1]["net"])
+    return None
+
+
+def _check_file(name):
+    """Return the name of a net's file, which is in the folder itself."""
+    if name is not None and not re.fullmatch(r"net-[0-9a-f]{32}\.safetensors", name):
+        raise ValueError(f"the net's file is {name!r}; pass a folder that save wrote")
+    return name
 
 
 def _written(each: Round) -> dict:
@@ -95,25 +128,25 @@ def _written(each: Round) -> dict:
 
 def load(cls, folder, X, others: dict):
     """Return the learner in a folder, with samples if they are given."""
-    folder, net = Path(folder), None
+    folder = Path(folder)
+    own = {n: value for n, value in others.items() if not n.startswith("net__")}
     of_net = {
         name.removeprefix("net__"): value
         for name, value in others.items()
         if name.startswith("net__")
     }
-    own = {n: value for n, value in others.items() if not n.startswith("net__")}
     for attempt in range(_ATTEMPTS):
         arrays, header = persistence.load(folder / _LEARNER, "learner")
-        _check_others(folder, header, own)
-        if header["net"] is None:
-            break
+        own_net, net_settings = _given(folder, header, own, of_net)
+        file, net = _check_file(header["net"]), None
         try:
-            net = CompositeNet.load(folder / header["net"], **of_net)
+            if file is not None:
+                net = CompositeNet.load(folder / file, **net_settings)
             break
         except FileNotFoundError:  # somebody has saved a newer one in between
             if attempt == _ATTEMPTS - 1:
                 raise
-    learner = cls(**{**header["parameters"], **own})
+    learner = cls(**{**header["parameters"], "net": own_net, **own})
     arrays = {name: arrays[name].numpy() for name in _ARRAYS}
     known = {name: header[name] for name in ("shape", "names", "classes")}
     learner.pool_ = Pool(None, **known, **arrays)
@@ -127,22 +160,34 @@ def load(cls, folder, X, others: dict):
     ]
     if X is not None:
         learner.pool_ = replace(learner.pool_, X=_check_same(learner, X, folder))
-    if net is not None and "net" not in own and header["own_net"] is not None:
-        learner.net = CompositeNet(**{**header["own_net"], **of_net})
     if header["shallow"]:
         net = _trained_again(learner, folder)
     if net is not None:
         learner.net_, learner.bound_ = net, bound_of(net, learner.domains_)
+        learner.settings_ = settings(learner)
     return learner
 
 
-def _check_others(folder: Path, header: dict, own: dict) -> None:
-    missing = sorted(set(header["others"]) - set(own))
+def _given(folder: Path, header: dict, own: dict, of_net: dict):
+    """Return the untrained net, and settings of the trained one that were no values."""
+    known = dict(of_net)
+    if isinstance(own.get("net"), CompositeNet):
+        known = {**own["net"].get_params(deep=False), **known}
+    trained = {"method": own["method"], **known} if "method" in own else known
+    missing = [name for name in header["others"] if name not in own]
+    missing += [f"net__{name}" for name in header["own_others"] if name not in known]
+    missing += [f"net__{name}" for name in header["net_others"] if name not in trained]
     if missing:
+        missing = list(dict.fromkeys(missing))
         raise ValueError(
             f"{folder} was saved without {', '.join(missing)}, which cannot be written "
             f"to a file; pass load(folder, X, {missing[0]}=..., ...)"
         )
+    net = None
+    if header["own_net"] is not None:
+        needed = {name: known[name] for name in header["own_others"]}
+        net = CompositeNet(**{**header["own_net"], **needed, **of_net})
+    return net, {**{name: trained[name] for name in header["net_others"]}, **of_net}
 
 
 def _check_same(learner, X, folder: Path):

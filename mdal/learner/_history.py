@@ -1,9 +1,9 @@
 """What each round has bought, from what a learner knew and what it knows now."""
 
-from dataclasses import replace
-
 import numpy as np
+from numpy.typing import NDArray
 
+from ._pool import Pool
 from ._rounds import Round
 from ._samples import take
 from ._training import predicted_classes
@@ -24,12 +24,12 @@ def history(before: dict, learned: dict) -> list[Round]:
     same = last is not None and last.shape == pool.shape
     if not same or len(last.labels) != len(pool.labels):
         return [_round(learned)]
-    rounds = before["history_"]
+    *earlier, old = rounds = before["history_"]
+    if np.array_equal(_labels(last), _labels(pool)):  # no new labels, no new round
+        return [*earlier, _round(learned, **_bought(old))]
     if "net_" not in before or "net_" not in learned:
         return [*rounds, _round(learned)]
-    if np.array_equal(last.labels, pool.labels):  # no new labels, no new round
-        return [*rounds[:-1], replace(rounds[-1], bound=_round(learned).bound)]
-    return [*rounds, _round(learned, **_seen(before, learned, rounds[-1]))]
+    return [*rounds, _round(learned, **_seen(before, learned, old))]
 
 
 def _round(learned: dict, **bought) -> Round:
@@ -41,6 +41,17 @@ def _round(learned: dict, **bought) -> Round:
         terms = {name: float(getattr(bound, name)) for name in _TERMS}
     by_domain = dict(zip(pool.names.tolist(), spent, strict=True))
     return Round(sum(spent), by_domain, terms, **bought)
+
+
+def _labels(pool: Pool) -> NDArray:
+    """Return the labels by name, None where there is none."""
+    return np.append(pool.classes.astype(object), None)[pool.labels]
+
+
+def _bought(old: Round) -> dict:
+    """Return what a round has bought, for another fit in its place."""
+    names = ("change", "accuracy_on_new", "agreement")
+    return {name: getattr(old, name) for name in names}
 
 
 def _seen(before: dict, learned: dict, old: Round) -> dict:

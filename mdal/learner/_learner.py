@@ -1,5 +1,6 @@
 """The estimator that people use: wiring, and nothing else."""
 
+import copy
 import warnings
 from typing import ClassVar
 
@@ -13,7 +14,8 @@ from sklearn.base import (
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import check_count, check_seed
+from .._unchanged import unchanged_on_failure
+from .._validation import NOT_GIVEN, check_count, check_option, check_seed, only_domains
 from ..budget import ErrorBudget, get_budget
 from ..model_selection import domain_accuracy
 from ..net import CompositeNet
@@ -21,11 +23,18 @@ from ..strategies import FewerSamplesWarning, get_strategy
 from . import _files as files
 from ._allocation import allocation_by_name, domain_errors, hold_out
 from ._history import history
-from ._pool import NOT_GIVEN, Pool, check_pool, check_rows, only
+from ._pool import Pool, check_pool, check_rows
 from ._query import pick, utilities
 from ._rounds import Allocation
-from ._samples import check_samples, record_samples, take
-from ._training import bound_of, new_net, probabilities, trained, trained_on
+from ._samples import check_samples, feature_record, take
+from ._training import (
+    bound_of,
+    new_net,
+    probabilities,
+    settings,
+    trained,
+    trained_on,
+)
 
 
 class CompositeActiveLearner(
@@ -49,11 +58,12 @@ class CompositeActiveLearner(
     budget_per_round : int or None, default=100
         Labels in a round; None makes `query` and `allocate_budget` ask for it.
     allocation : str, budget object or callable, default="optimal"
-        How many of them in each domain, see :func:`mdal.budget.get_budget`. "error"
-        trains another net without a fifth of the labels, to measure errors.
+        How many of them in each domain, see :func:`mdal.budget.get_budget`. With
+        "error", `fit` trains another net without a fifth of the labels, to measure
+        errors; where there are none, domains get the same.
     method : str or Objective, default="cal"
         What the net minimises, see :func:`mdal.objectives.get_objective`. A method
-        that is set in `net` wins.
+        other than "cal" that is set in `net` wins.
     lambda_d : float, default=1.0
         The weight of the distance between domains and surrogates. A
         ``method__lambda_d`` that is set in `net` wins, and a method that is an object
@@ -66,8 +76,9 @@ class CompositeActiveLearner(
         For a scikit-learn classifier as `net`; None is
         :class:`mdal.similarity.KernelMeanSimilarity`.
     first_round : str, Strategy or callable, default="random"
-        How to pick while there is no label at all: "random", or "coreset" to spread the
-        samples over the features. Each domain gets the same number then.
+        How to pick while there is no label at all: "random", "coreset" to spread the
+        samples over the features, or an object that needs no predictions. Each domain
+        gets the same number then.
     warm_start : bool, default=False
         Whether to go on from the last weights. A new class, domain, shape of samples
         or parameter of the net makes training begin anew, with a warning. A
@@ -88,8 +99,8 @@ class CompositeActiveLearner(
     budget_ : Allocation or None
         The labels of the next round by domain; None if `budget_per_round` is.
     history_ : list of Round
-        One for each fit on samples of the same number and shape, with what it has
-        bought since the one before.
+        One for each set of labels, on samples of the same number and shape, with what
+        the new ones have bought.
     net_ : CompositeNet or classifier
         The trained net, which numbers the classes.
 
@@ -167,7 +178,8 @@ class CompositeActiveLearner(
         of_net = any(name.startswith("net__") for name in params)
         if of_net and params.get("net", self.net) is None:
             params = {**params, "net": CompositeNet()}
-        return super().set_params(**params)
+        with unchanged_on_failure(self):
+            return super().set_params(**params)
 
     def fit(self, X, y=None, y_mask=NOT_GIVEN, *, domains=None, exclude=None):
         """Train on all samples, some of them labelled.
@@ -179,7 +191,7 @@ class CompositeActiveLearner(
         Parameters
         ----------
         X : array-like of shape (n_samples, ...), sparse matrix or Dataset
-            Samples of all domains. They are not copied: `query` looks at them again.
+            Samples of all domains. Arrays are not copied: `query` looks at them again.
         y : array-like of shape (n_samples,), default=None
             Labels, as `y_mask`, but at least one; or the domains, if `y_mask` is given.
             If `classes` has -1, it is a class here; if there are no `classes` and the
@@ -199,13 +211,28 @@ class CompositeActiveLearner(
             A fit that fails changes nothing.
         """
         pool = check_pool(self, X, y, y_mask, domains, exclude)
-        learned = self._learn(pool)
+        learned = {**feature_record(X), **self._learn(pool)}
+        if isinstance(self.random_state, np.random.RandomState):
+            self._seeds(self.random_state)  # which it may move now
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         vars(self).pop("_n_features_out", None)
-        record_samples(self, X)
         vars(self).update(learned)
         return self
+
+    def fit_transform(self, X, y=None, y_mask=NOT_GIVEN, *, domains=None, exclude=None):
+        """Fit, and return the embedding of the samples.
+
+        Parameters
+        ----------
+        X, y, y_mask, domains, exclude
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, width)
+        """
+        return self.fit(X, y, y_mask, domains=domains, exclude=exclude).transform(X)
 
     def _learn(self, pool: Pool) -> dict:
         """Return the fitted attributes by name."""
@@ -218,11 +245,13 @@ class CompositeActiveLearner(
                 known(getattr(self, name))
             except (TypeError, ValueError) as error:
                 raise type(error)(f"{name} cannot be used: {error}") from None
+        if isinstance(self.first_round, str):
+            check_option(self.first_round, "first_round", {"coreset", "random"})
         if self.budget_per_round is not None:
             check_count(self.budget_per_round, "budget_per_round")
         if not isinstance(self.warm_start, bool | np.bool_):
             raise TypeError(f"warm_start={self.warm_start!r}; pass True or False")
-        seeds = check_seed(self.random_state).randint(2**31 - 1, size=3).tolist()
+        seeds = self._seeds(copy.deepcopy(check_seed(self.random_state)))
         learned = {
             "classes_": pool.classes,
             "domains_": pool.names,
@@ -240,6 +269,11 @@ class CompositeActiveLearner(
             n = self.budget_per_round
             learned["budget_"] = allocation_by_name(learned, self.allocation, n)
         return learned
+
+    @staticmethod
+    def _seeds(rng) -> list[int]:
+        """Return the seeds of the net, of the query, and of what is held out."""
+        return rng.randint(2**31 - 1, size=3).tolist()
 
     def _train(self, pool: Pool, seeds) -> dict:
         """Return the net, and what follows from it."""
@@ -259,6 +293,7 @@ class CompositeActiveLearner(
             "alpha_": getattr(net, "alpha_", None),
             "bound_": bound_of(net, pool.names),
             "errors_": errors,
+            "settings_": settings(self),
             "_n_features_out": net.observe(take(pool.X, [0])).penultimate.shape[1],
         }
 
@@ -409,7 +444,7 @@ class CompositeActiveLearner(
         check_is_fitted(self)
         classes = self.classes_
         if y_mask is not NOT_GIVEN:  # there, -1 is never a class
-            y, domains, classes = y_mask, only(y, domains), None
+            y, domains, classes = y_mask, only_domains(y, domains), None
         return domain_accuracy(
             y,
             self.predict(X, domains),

@@ -7,17 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import (
+    NOT_GIVEN,
     check_classes,
     check_domains,
     check_finite,
     check_labels,
     declared,
     minus_one_is_a_class,
+    only_domains,
 )
 from ..streams import Rows
 from ._samples import check_samples, take
-
-NOT_GIVEN = object()
 
 
 class MinusOneIsAClassWarning(UserWarning):
@@ -76,7 +76,7 @@ class Pool:
 def check_pool(learner, X, y, y_mask, domains, exclude) -> Pool:
     """Return what `fit` was given, in any of its forms."""
     if y_mask is not NOT_GIVEN:
-        domains = only(y, domains)
+        domains = only_domains(y, domains)
     X = check_samples(learner, X, fitted=False)
     names, codes = check_domains(domains, len(X))
     known = None if learner.classes is None else check_classes(learner.classes)
@@ -100,18 +100,14 @@ def _check_y(learner, y, n_samples: int, known: NDArray | None):
             "the target y is None; pass fit(X, domains, y_mask), with -1 for "
             "samples without a label"
         )
-    if known is not None:
-        minus_one = -1 in known.tolist()
-    else:
-        minus_one = minus_one_is_a_class(y)
-        if minus_one:
-            warnings.warn(
-                "y has the labels -1 and 1, and -1 is taken for a class; pass "
-                "y_mask= if it means that there is no label, or classes=[-1, 1] if "
-                "it is one",
-                MinusOneIsAClassWarning,
-                stacklevel=4,
-            )
+    minus_one = minus_one_is_a_class(y, known)
+    if minus_one and known is None:
+        warnings.warn(
+            "y has the labels -1 and 1, and -1 is taken for a class; pass y_mask= if "
+            "it means that there is no label, or classes=[-1, 1] if it is one",
+            MinusOneIsAClassWarning,
+            stacklevel=4,
+        )
     classes, labels = check_labels(y, n_samples, minus_one=minus_one)
     if not (labels >= 0).any():
         raise ValueError(
@@ -119,16 +115,6 @@ def _check_y(learner, y, n_samples: int, known: NDArray | None):
             "y_mask= for a first round without labels"
         )
     return classes, labels
-
-
-def only(second, domains):
-    """Return the domains, which are the second argument where y_mask is given."""
-    if second is not None and domains is not None:
-        raise TypeError(
-            "got domains twice: with y_mask the second argument is the domains; pass "
-            "(X, domains, y_mask)"
-        )
-    return second if domains is None else domains
 
 
 def check_rows(rows, n_samples: int, name: str) -> NDArray:

@@ -2,6 +2,7 @@
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 from torch.utils.data import Dataset, Subset
@@ -25,10 +26,12 @@ def check_samples(estimator, X, *, fitted: bool):
     return Densified(X) if issparse(X) else X
 
 
-def record_samples(estimator, X) -> None:
-    """Record the number and the names of features, where there are any."""
+def feature_record(X) -> dict:
+    """Return the number and the names of features by attribute, where there are any."""
+    recorded = BaseEstimator()
     if not isinstance(X, Dataset):
-        validate_data(estimator, X, skip_check_array=True)
+        validate_data(recorded, X, skip_check_array=True)
+    return vars(recorded)
 
 
 def take(X, rows):

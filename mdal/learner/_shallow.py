@@ -1,6 +1,7 @@
 """A scikit-learn classifier in the place of a deep net."""
 
 import numpy as np
+from torch.utils.data import Dataset
 
 from .._crossfit import class_probabilities, seeded_clone
 from .._validation import check_domains, check_seed
@@ -8,7 +9,7 @@ from ..bounds import DomainBound
 from ..divergence import DomainDivergence
 from ..net import Observation
 from ..similarity import KernelMeanSimilarity
-from ..streams import Densified
+from ..streams import Densified, Rows
 
 
 class AlphaWeightedClassifier:
@@ -63,6 +64,7 @@ class AlphaWeightedClassifier:
     def predict_proba(self, X, domains=None):
         """Return class probabilities; domains make no difference."""
         X = _dense(X)
+        check_domains(domains, len(X))
         return class_probabilities(self.bound_.classifier_, X, len(self.classes_))
 
     def observe(self, X, domains=None):
@@ -73,9 +75,19 @@ class AlphaWeightedClassifier:
         outlier = None
         if domains is not None:
             _, codes = check_domains(domains, len(X), known=self.domains_)
-            outlier = self.divergence_.transform(X)[np.arange(len(X)), codes]
+            scores = np.asarray(self.divergence_.transform(X))
+            outlier = scores[np.arange(len(X)), codes]
         return Observation(logits, X, X, outlier)
 
 
 def _dense(X):
-    return X[:] if isinstance(X, Densified) else np.asarray(X)
+    """Return features as an array of two dimensions."""
+    if isinstance(X, Dataset):
+        X = Rows(X)[np.arange(len(X))].numpy()
+    X = X[:] if isinstance(X, Densified) else np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(
+            f"X has shape {X.shape}, but a scikit-learn classifier as net takes two "
+            "dimensions; pass X.reshape(len(X), -1), or features of another model"
+        )
+    return X

@@ -66,13 +66,14 @@ def trained_on(learner, pool: Pool, seed: int):
         changed = [
             what
             for what, now, then in (
-                ("classes", _seen(pool), _seen(learner.pool_)),
+                ("classes", _numbered(pool), _numbered(learner.pool_)),
                 ("domains", pool.names.tolist(), learner.domains_.tolist()),
                 ("the shape of samples", pool.shape, learner.pool_.shape),
-                ("the net's parameters", _settings(net), _settings(last)),
             )
             if now != then
         ]
+        if not _same(settings(learner), learner.settings_):
+            changed.append("the net's parameters")
         if not changed:
             domains = pool.names[pool.domains]
             return copy.deepcopy(last).partial_fit(pool.X, pool.labels, domains=domains)
@@ -80,23 +81,33 @@ def trained_on(learner, pool: Pool, seed: int):
             f"{', '.join(changed)} changed since the last fit; training starts "
             "with new weights",
             StartedAnewWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     return trained(learner, pool, seed, pool.labels)
 
 
-def _seen(pool: Pool) -> list:
-    """Return the classes that have labels."""
-    return pool.classes[np.unique(pool.labels[pool.labelled])].tolist()
+def _numbered(pool: Pool) -> list:
+    """Return the classes that have labels, with the numbers that the net knows."""
+    codes = np.unique(pool.labels[pool.labelled])
+    return list(zip(codes.tolist(), pool.classes[codes].tolist(), strict=True))
 
 
-def _settings(net: CompositeNet) -> dict:
-    """Return the parameters of a net, to be compared; each fit has its own seed."""
+def settings(learner) -> dict:
+    """Return all that a user has set about the net; each fit has its own seed."""
+    of_net = {} if learner.net is None else learner.net.get_params(deep=False)
+    found = {"lambda_d": learner.lambda_d, "its method": learner.method, **of_net}
     return {
-        name: repr(value)
-        for name, value in net.get_params(deep=False).items()
+        # An object with parameters may be changed in its place.
+        name: repr(value) if hasattr(value, "get_params") else value
+        for name, value in found.items()
         if name != "random_state" and not name.startswith("_")
     }
+
+
+def _same(now: dict, then: dict) -> bool:
+    return now.keys() == then.keys() and all(
+        now[name] is then[name] or np.array_equal(now[name], then[name]) for name in now
+    )
 
 
 def bound_of(net, names: NDArray) -> Bound | None:
