@@ -49,6 +49,8 @@ th, td { padding: 0.35rem 0.8rem 0.35rem 0; text-align: left; vertical-align: to
 figure { margin: 0 0 1.5rem; }
 img { display: block; max-width: 100%; height: auto; background: #ffffff;
   border-radius: 4px; }
+figure .scroll { margin: 0; }
+figure .scroll img { min-width: 36rem; }
 figcaption { margin-top: 0.4rem; }
 """.strip()
 
@@ -287,8 +289,11 @@ def picture(figure, alt: str, *, caption: str | None = None, dpi: float = 200):
     width, height = (round(100 * inches) for inches in figure.get_size_inches())
     lines = [
         "<figure>",
+        # On a phone, figures that shrink cannot be read: they scroll like tables.
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(alt)}">',
         f'<img alt="{escape(alt)}" width="{width}" height="{height}" '
         f'src="data:image/{kind};base64,{base64.b64encode(kinds[kind]).decode()}">',
+        "</div>",
     ]
     if caption:
         lines.append(f"<figcaption>{escape(str(caption))}</figcaption>")

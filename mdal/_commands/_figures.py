@@ -5,64 +5,58 @@ from pathlib import Path
 from .. import plotting, report
 from ..experiment import area_under_curve, markdown, paired, table
 
-_WIDTH_DPI = 130
+_DPI = 130
 
 
 def write_figures(records: list[dict], folder: Path, title: str, words: str) -> Path:
     """Write every figure as PNG and all of them as one page; return the page."""
     folder.mkdir(parents=True, exist_ok=True)
-    figures = dict(_figures(records))
-    for name, (figure, _) in figures.items():
-        figure.get_figure(root=True).savefig(folder / f"{name}.png", dpi=_WIDTH_DPI)
-    pictures = {name: report.picture(*shown) for name, shown in figures.items()}
+    pictures = {}
+    for name, figure, caption in _figures(records):
+        figure.get_figure(root=True).savefig(folder / f"{name}.png", dpi=_DPI)
+        pictures[name] = report.picture(figure, caption, caption=caption)
+    curves, domains = pictures.pop("curves"), pictures.pop("domains")
     sections = [
         ("", words),
-        ("Accuracy", [_table(records), *_comparison(records), pictures.pop("curves")]),
+        ("Accuracy", [_table(records), *_comparison(records), curves]),
+        ("By domain", domains),
     ]
-    if "domains" in pictures:
-        sections.append(("By domain", [pictures.pop("domains")]))
     if pictures:
-        sections.append(("Where the labels went, and why", list(pictures.values())))
+        sections.append(("Where the labels went, and why", pictures.values()))
     return report.write_page(folder / "index.html", title, sections)
 
 
 def _figures(records: list[dict]):
-    """Yield names, figures and what they show; of CAL only where there is one."""
+    """Yield names, figures and what they show; of alpha only where there is one."""
     yield (
         "curves",
-        (plotting.learning_curves(records), "Accuracy by labels, for each method."),
+        plotting.learning_curves(records),
+        "Accuracy by labels, for each method.",
     )
     yield (
         "domains",
-        (
-            plotting.accuracy_by_domain(records),
-            "Accuracy in each domain after the last round, for each method.",
-        ),
+        plotting.accuracy_by_domain(records),
+        "Accuracy in each domain after the last round, for each method.",
     )
     name = _with_alpha(records)
     if name is None:
         return
     yield (
         "budgets",
-        (
-            plotting.budgets_by_round(records, name=name),
-            f"New labels of {name} in each round, by domain.",
-        ),
+        plotting.budgets_by_round(records, name=name),
+        f"New labels of {name} in each round, by domain.",
     )
     yield (
         "alpha",
-        (
-            plotting.alpha_by_round(records, name=name),
-            f"Alpha of {name} in each round: whose labels speak for which domain.",
-        ),
+        plotting.alpha_by_round(records, name=name),
+        f"Alpha of {name} in each round: how much the labels of a domain (columns) "
+        "have to say about a domain (rows). Its column means decide the next budget.",
     )
     if any(r["name"] == name and r["bound"] is not None for r in records):
         yield (
             "bound",
-            (
-                plotting.bound_by_round(records, name=name),
-                f"The terms of the error bound of {name} by round, and its accuracy.",
-            ),
+            plotting.bound_by_round(records, name=name),
+            f"The terms of the error bound of {name} by round, and its accuracy.",
         )
 
 
