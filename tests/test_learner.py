@@ -508,6 +508,14 @@ def test_blocks_make_no_difference(net, three_domains, monkeypatch):
         assert set(rows[domains[rows] == domain]) == set(here[:n])
 
 
+def test_random_picks_ask_no_net(net, three_domains, monkeypatch):
+    X, domains, y_mask, _ = three_domains
+    found = learner(net, strategy="random").fit(X, domains, y_mask)
+    rows = found.query()
+    monkeypatch.setattr(type(found.net_), "observe", None)
+    assert np.array_equal(found.query(), rows)
+
+
 def test_the_seed_decides_what_is_picked(three_domains):
     X, domains, y_mask, _ = three_domains
     picks = {
@@ -1027,7 +1035,7 @@ def test_the_loop_of_the_documentation_runs_as_it_is_written():
     X, truth = load_digits(return_X_y=True)
     domains = np.where(np.arange(len(X)) % 3 == 0, "clear", "faint")
     X = np.where((domains == "clear")[:, None], X / 16, X / 32 + 0.2)
-    y_mask, rounds = np.full(len(X), -1), 3
+    y_mask, rounds = np.full(len(X), -1), 2
 
     def people_label(rows):
         return truth[rows]
@@ -1039,10 +1047,10 @@ def test_the_loop_of_the_documentation_runs_as_it_is_written():
         rows = learner.query()
         y_mask[rows] = people_label(rows)
 
-    assert (y_mask >= 0).sum() == 450
+    assert (y_mask >= 0).sum() == 300
     assert np.array_equal(y_mask[y_mask >= 0], truth[y_mask >= 0])
-    assert learner.history_[-1].labels == 300
-    assert learner.score(X, domains, truth) > 0.85
+    assert learner.history_[-1].labels == 150
+    assert learner.score(X, domains, truth) > 0.75
 
 
 def test_views_are_built_as_strategies_expect(three_domains):

@@ -44,6 +44,8 @@ def utilities(learned: dict, strategy, free: NDArray) -> NDArray:
 def _views(learned: dict, strategy, rows: NDArray, groups: NDArray):
     """Yield what is known about some rows, in blocks."""
     pool, net, known = learned["pool_"], learned.get("net_"), {}
+    if isinstance(strategy, Random):
+        net = None  # whose answers it would not look at
     if net is not None and len(rows):
         labelled = np.flatnonzero(pool.labelled)
         known = {
