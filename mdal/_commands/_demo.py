@@ -41,7 +41,7 @@ def add_to(commands) -> None:
         epilog="example: mdal demo --output mdal-demo --seeds 5",
     )
     command.add_argument("--output", type=Path, default=Path("mdal-demo"))
-    command.add_argument("--rounds", type=int, default=3, help="after the first one")
+    command.add_argument("--rounds", type=int, default=2, help="after the first one")
     command.add_argument("--seeds", type=int, default=2, help="runs of each method")
     command.add_argument("--jobs", type=int, default=2, help="runs at a time")
     command.set_defaults(run=_run)
