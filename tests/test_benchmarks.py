@@ -1,12 +1,14 @@
 """What is written about the benchmarks is what their records say."""
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from mdal.experiment import config_hash, read_config, read_records, resolve
 from mdal.net import CompositeNet
 from mdal.objectives import get_objective
 from mdal.strategies import GraDS
@@ -115,6 +117,44 @@ def test_the_temperature_of_grads_was_chosen_on_these_records(grads_temperature)
     table = grads_temperature.table(records)
     assert table in text and len(table.splitlines()) == 7
     assert f"GraDS, T = {GraDS().temperature}" in table
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted((ROOT / "benchmarks/experiments").glob("*.toml")),
+    ids=lambda p: p.stem,
+)
+def test_every_experiment_can_be_run(path):
+    configs = resolve(read_config(path))
+    assert len({config_hash(config) for config in configs}) == len(configs)
+
+
+def test_records_stand_under_the_hash_of_what_was_run():
+    folders = sorted((ROOT / "benchmarks/records").glob("*/*/config.json"))
+    assert folders
+    for path in folders:
+        assert config_hash(json.loads(path.read_text())) == path.parent.name
+    for record in read_records(ROOT / "benchmarks/records"):
+        mean = np.mean(list(record["by_domain"].values()))
+        assert record["accuracy"] == pytest.approx(mean)
+        assert record["labels"] == sum(record["spent"].values())
+
+
+def test_the_published_averages_are_those_of_their_rounds():
+    published = json.loads((ROOT / "benchmarks/published.json").read_text())
+    for name, (*rounds, average) in published["rotating_mnist_d6"].items():
+        assert np.mean(rounds) == pytest.approx(average, abs=0.11), name
+
+
+def test_the_share_of_weight_near_the_diagonal_by_hand():
+    tables = script("tables")
+    records = [{"labels": 150, "alpha": np.eye(6).tolist()}]
+    for name, uniform in (("d6", 0.5), ("d1_5", 26 / 36), ("d3_3", 0.5)):
+        line = tables.shares(f"rotating_mnist_{name}", records).splitlines()[-1]
+        assert line == f"| 150 | 1.00 | {uniform:.2f} |"
+    even = [{"labels": 150, "alpha": np.full((6, 6), 1 / 6).tolist()}]
+    line = tables.shares("rotating_mnist_d6_90", even).splitlines()[-1]
+    assert line == f"| 150 | {16 / 36:.2f} | {16 / 36:.2f} |"
 
 
 def plain(settings):
