@@ -8,8 +8,6 @@ then moved there, so it is there as a whole or not at all.
 import hashlib
 import json
 import math
-import os
-import uuid
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +15,7 @@ import safetensors.torch
 import torch
 from safetensors import SafetensorError, safe_open
 
+from ._atomic import write_whole
 from ._version import __version__
 
 __all__ = ["from_plain", "load", "save", "to_plain"]
@@ -63,14 +62,7 @@ def save(path, kind: str, tensors: dict[str, torch.Tensor], header: dict) -> Non
     tensors[_HEADER] = torch.tensor(bytearray(text.encode()), dtype=torch.uint8)
     metadata = {"format": str(FORMAT), "kind": kind, "mdal": __version__}
     metadata["sha256"] = _digest(tensors)
-    temporary = path.parent / f".{path.name}.{uuid.uuid4().hex}"
-    try:
-        with open(temporary, "wb") as file:
-            file.write(safetensors.torch.save(tensors, metadata))
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_whole(path, safetensors.torch.save(tensors, metadata))
 
 
 def load(path, kind: str) -> tuple[dict[str, torch.Tensor], dict]:

@@ -8,9 +8,7 @@ script, and nothing is loaded from elsewhere.
 import base64
 import io
 import math
-import os
 import re
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -18,6 +16,7 @@ from importlib import import_module
 from numbers import Integral, Real
 from pathlib import Path
 
+from ._atomic import write_whole
 from ._validation import check_count, check_number
 
 __all__ = ["page", "picture", "table", "write_page"]
@@ -336,14 +335,5 @@ def write_page(path, title: str, sections: Iterable, **options) -> Path:
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent}; make it first")
-    text = page(title, sections, **options)
-    temporary = path.parent / f".{path.name}.{uuid.uuid4().hex}"
-    try:
-        with open(temporary, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_whole(path, page(title, sections, **options).encode())
     return path

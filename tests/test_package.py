@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 
 # From the lowest layer up: a module imports only those before it.
 LAYERS = {
-    0: ["_version", "_unchanged", "_validation"],
+    0: ["_version", "_atomic", "_unchanged", "_validation"],
     1: [
         "_base",
         "_crossfit",

@@ -4,6 +4,7 @@ import json
 import os
 from pathlib import Path
 
+from .._atomic import write_whole
 from ._config import config_hash
 
 _CONFIG = "config.json"
@@ -23,9 +24,7 @@ def write_config(folder, config: dict) -> None:
     """Write a configuration beside its records; as a whole or not at all."""
     path = run_folder(folder, config) / _CONFIG
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{_CONFIG}.{os.getpid()}")
-    temporary.write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
-    os.replace(temporary, path)
+    write_whole(path, (json.dumps(config, indent=1) + "\n").encode())
 
 
 def append(path: Path, record: dict) -> None:
