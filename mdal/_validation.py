@@ -441,11 +441,13 @@ def check_classes(classes) -> NDArray:
 def declared(classes: NDArray, labels: NDArray, known: NDArray, name: str):
     """Return the known classes, and labels as positions among them."""
     position = {value: code for code, value in enumerate(known.tolist())}
-    unknown = [value for value in classes.tolist() if value not in position]
+    unknown = [c for c, value in enumerate(classes.tolist()) if value not in position]
     if unknown:
+        row = int(np.flatnonzero(np.isin(labels, unknown))[0])
         raise ValueError(
-            f"{name} contains {unknown[0]!r}, which is none of the classes "
-            f"{known.tolist()}; correct the label, or add it to classes"
+            f"{name} contains {classes[labels[row]].item()!r} in row {row}, which is "
+            f"none of the classes {known.tolist()}; correct the label, or add it to "
+            "classes"
         )
     codes = np.array([*(position[value] for value in classes.tolist()), -1])
     return known, codes[labels]

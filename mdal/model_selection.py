@@ -33,10 +33,10 @@ def domain_accuracy(
     predicted: ArrayLike,
     *,
     domains: ArrayLike | None = None,
-    average: str | dict = "mean",
+    average: str | dict | None = "mean",
     sample_weight: ArrayLike | None = None,
     classes: ArrayLike | None = None,
-) -> float:
+) -> float | dict:
     """Return the accuracy on labelled samples, over domains.
 
     Parameters
@@ -47,9 +47,9 @@ def domain_accuracy(
         Predicted classes.
     domains : array-like of shape (n_samples,), default=None
         Domain of each sample; None is a single domain.
-    average : {"mean", "worst", "samples"} or dict, default="mean"
+    average : {"mean", "worst", "samples"}, dict or None, default="mean"
         The mean over domains that have labels, the worst of them, the mean over
-        samples, or a mean with these weights of domains by name.
+        samples, or a mean with these weights of domains by name. None is no mean.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of samples.
     classes : array-like, default=None
@@ -57,7 +57,8 @@ def domain_accuracy(
 
     Returns
     -------
-    float
+    float, or dict of float
+        With ``average=None`` the accuracy of each domain that has labels, by its name.
 
     Examples
     --------
@@ -65,11 +66,13 @@ def domain_accuracy(
     >>> y, predicted = [0, 1, 1, -1], [0, 1, 0, 0]
     >>> domain_accuracy(y, predicted, domains=["a", "a", "b", "b"])
     0.5
+    >>> domain_accuracy(y, predicted, domains=["a", "a", "b", "b"], average=None)
+    {'a': 1.0, 'b': 0.0}
     >>> domain_accuracy(y, predicted, domains=["a", "a", "b", "b"],
     ...                 average={"a": 3, "b": 1})
     0.75
     """
-    if not isinstance(average, dict):
+    if average is not None and not isinstance(average, dict):
         check_option(average, "average", {"mean", "worst", "samples"})
     predicted = np.asarray(predicted)
     names, codes = check_domains(domains, len(predicted))
@@ -89,6 +92,8 @@ def domain_accuracy(
     hits = np.bincount(codes, weights * right, minlength=len(names))
     seen = total > 0
     accuracies = hits[seen] / total[seen]
+    if average is None:
+        return dict(zip(names[seen].tolist(), accuracies.tolist(), strict=True))
     if average == "worst":
         return float(accuracies.min())
     if average == "mean":
@@ -282,10 +287,11 @@ class LabelledKFold(BaseCrossValidator):
 
 
 class ActivePipeline(Pipeline):
-    """A pipeline that ends with a learner: with its `fit`, `query` and the rest.
+    """A pipeline that ends with a learner: with its `fit`, `query` and predictions.
 
     ``fit(X, domains, y_mask)`` works as it does on the learner, whether metadata
-    routing is on or off; the other steps transform X before.
+    routing is on or off; the other steps transform X before. ``pipe[-1]`` is the
+    learner, with `history_`, `bound_` and the rest.
 
     Parameters
     ----------

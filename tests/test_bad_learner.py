@@ -196,6 +196,8 @@ WRONG = {
     "net a class": (made(net=LogisticRegression), TypeError, "net is the class"),
     "net of absurd answers": (made(net=Absurd()), ValueError, "NaN"),
     "unknown method": (made(net=None, method="x"), ValueError, "method='x'"),
+    "method of networks": (made(method="cal_fa"), ValueError, "method='cal_fa' trains"),
+    "unknown method, no net": (made(method="call"), ValueError, "method='call'"),
     "negative lambda": (made(net=None, lambda_d=-1.0), ValueError, "lambda_d=-1.0"),
     "lambda as text": (made(net=None, lambda_d="1"), TypeError, "lambda_d='1'"),
     "unknown method, no label": (cold(net=None, method="x"), ValueError, "method='x'"),
@@ -218,7 +220,7 @@ WRONG = {
     "a label that was not declared": (
         made(classes=[0, 2]),
         ValueError,
-        r"y_mask contains 1, which is none of the classes \[0, 2\]",
+        r"y_mask contains 1 in row 0, which is none of the classes \[0, 2\]",
     ),
     "a class twice": (made(classes=[0, 0, 1]), ValueError, "each class once"),
     "no class": (made(classes=[]), ValueError, "each class once"),

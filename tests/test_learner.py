@@ -199,7 +199,7 @@ def test_declared_classes_are_there_from_the_first_round_on(net, three_domains):
     text[0] = "both"
     assert found.fit(X, domains, text).history_[-1].agreement > 0
     text[1] = "yess"
-    with pytest.raises(ValueError, match="'yess', which is none of the classes"):
+    with pytest.raises(ValueError, match="'yess' in row 1, which is none of the"):
         found.fit(X, domains, text)
 
 
@@ -681,6 +681,21 @@ def test_a_shallow_net_weighs_domains_by_alpha(three_domains):
     assert found.predict_proba(X) == pytest.approx(expected.predict_proba(X), abs=1e-4)
 
 
+def test_erm_weighs_domains_the_same_without_torch_too(three_domains):
+    X, domains, y_mask, _ = three_domains
+    few = np.where((domains == "fen") & (np.arange(180) > 90), -1, y_mask)
+    found = learner("shallow", method="erm").fit(X, domains, few)
+    assert found.alpha_ == pytest.approx(np.full((3, 3), 1 / 3))
+    labelled = few >= 0
+    counts = {d: (domains[labelled] == d).sum() for d in found.domains_}
+    weights = np.array([1 / counts[d] for d in domains[labelled]])
+    expected = LogisticRegression().fit(
+        X[labelled], few[labelled], weights / weights.mean()
+    )
+    assert found.predict_proba(X) == pytest.approx(expected.predict_proba(X), abs=1e-4)
+    assert len(found.query()) == 12
+
+
 @pytest.mark.parametrize("copied", ["pickle", "joblib"])
 def test_copies_give_the_same_answers(net, copied, three_domains, tmp_path):
     X, domains, y_mask, _ = three_domains
@@ -718,6 +733,8 @@ def test_a_loaded_learner_takes_parameters_as_before(three_domains, tmp_path):
     assert other.net.max_epochs == 1 and other.net.random_state is None
     other.set_params(lambda_d=9.0, method="cal_fa").fit(X, domains, y_mask)
     assert other.net_.objective_.lambda_d == 9.0 and other.net_.method == "cal_fa"
+    with pytest.raises(ValueError, match="in the same order"):
+        CompositeActiveLearner.load(tmp_path / "a" / "b", X[::-1])
     own = CompositeActiveLearner.load(tmp_path / "a" / "b", net=quick_net(lr=0.5))
     assert own.net.lr == 0.5
     with pytest.raises(ValueError, match="expecting 4 features"):

@@ -79,6 +79,8 @@ def test_accuracies_by_hand():
     assert domain_accuracy(y, predicted, domains=domains) == (1 + 0.5) / 2
     assert domain_accuracy(y, predicted, domains=domains, average="worst") == 0.5
     assert domain_accuracy(y, predicted, domains=domains, average="samples") == 0.8
+    each = domain_accuracy(y, predicted, domains=domains, average=None)
+    assert each == {"a": 1.0, "b": 0.5}
     by_weight = {"a": 3, "b": 1, "elsewhere": 9}
     assert domain_accuracy(y, predicted, domains=domains, average=by_weight) == 3.5 / 4
     weighted = domain_accuracy(y, predicted, sample_weight=[1, 1, 1, 4, 9, 1])

@@ -1,12 +1,15 @@
 """A learner as a folder of files without code."""
 
+import hashlib
 import re
 import uuid
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import numpy as np
 import torch
+from torch.utils.data import Dataset
 
 from .. import persistence
 from .._validation import check_classes
@@ -53,6 +56,7 @@ def save(learner, folder) -> None:
         "classes": pool.classes,
         "names": _check_names(pool.names),
         "shape": pool.shape,
+        "fingerprint": _fingerprint(pool.X),
         "values": {n: getattr(learner, n) for n in _VALUES if hasattr(learner, n)},
         "budget": None if learner.budget_ is None else list(learner.budget_.items()),
         "history": [_written(each) for each in learner.history_],
@@ -159,7 +163,8 @@ def load(cls, folder, X, others: dict):
         for each in header["history"]
     ]
     if X is not None:
-        learner.pool_ = replace(learner.pool_, X=_check_same(learner, X, folder))
+        X = _check_same(learner, X, folder, header["fingerprint"])
+        learner.pool_ = replace(learner.pool_, X=X)
     if header["shallow"]:
         net = _trained_again(learner, folder)
     if net is not None:
@@ -190,8 +195,8 @@ def _given(folder: Path, header: dict, own: dict, of_net: dict):
     return net, {**{name: trained[name] for name in header["net_others"]}, **of_net}
 
 
-def _check_same(learner, X, folder: Path):
-    """Return samples of the number and shape that the learner was fitted to."""
+def _check_same(learner, X, folder: Path, fingerprint: str | None):
+    """Return samples that look like those which the learner was fitted to."""
     X = check_samples(learner, X, fitted=True)
     shape = (len(learner.pool_.labels), *learner.pool_.shape)
     found = (len(X), *Rows(take(X, [0])).shape)
@@ -201,7 +206,21 @@ def _check_same(learner, X, folder: Path):
             f"in {folder} was fitted to {shape[0]} of shape {shape[1:]}; pass "
             "the same ones"
         )
+    if fingerprint is not None and _fingerprint(X) not in (None, fingerprint):
+        raise ValueError(
+            f"X has other values than the samples that the learner in {folder} was "
+            "fitted to; pass the same ones, in the same order"
+        )
     return X
+
+
+def _fingerprint(X) -> str | None:
+    """Return a hash of a hundred samples; a Dataset may give others every time."""
+    if X is None or isinstance(X, Dataset):
+        return None
+    rows = np.unique(np.linspace(0, len(X) - 1, 100).astype(int))
+    values = Rows(take(X, rows))[np.arange(len(rows))].numpy()
+    return hashlib.sha256(values.tobytes()).hexdigest()
 
 
 def _trained_again(learner, folder: Path):

@@ -52,7 +52,8 @@ class CompositeActiveLearner(
     net : CompositeNet or scikit-learn classifier, default=None
         What to train. None is a :class:`mdal.net.CompositeNet`, whose parameters have
         the prefix ``net__``. A classifier with `predict_proba` that takes
-        `sample_weight` is trained on X as it is, with domains weighted by alpha.
+        `sample_weight` is trained on X as it is, with domains weighted by alpha, or
+        all the same with ``method="erm"``; `lambda_d` then has no part in it.
     strategy : str, Strategy or callable, default="grads"
         Which samples, see :func:`mdal.strategies.get_strategy`.
     budget_per_round : int or None, default=100

@@ -26,24 +26,29 @@ class AlphaWeightedClassifier:
         With `predict_proba`, and a `fit` that takes `sample_weight`.
     similarity : estimator of alpha, default=None
         None is :class:`mdal.similarity.KernelMeanSimilarity`.
+    learn_alpha : bool, default=True
+        Whether to estimate alpha; otherwise all labelled domains weigh the same.
     random_state : int, RandomState or None, default=None
         Seed or generator, for all that has none of its own.
     """
 
-    def __init__(self, classifier, similarity=None, random_state=None):
+    def __init__(
+        self, classifier, similarity=None, *, learn_alpha=True, random_state=None
+    ):
         self.classifier = classifier
         self.similarity = similarity
+        self.learn_alpha = learn_alpha
         self.random_state = random_state
 
     def fit(self, X, y, *, domains):
         """Estimate alpha, and train the classifier with it."""
         X = _dense(X)
         rng = check_seed(self.random_state)
-        similarity = KernelMeanSimilarity()
-        if self.similarity is not None:
+        alpha = None
+        if self.learn_alpha:
             similarity = self.similarity
-        similarity = seeded_clone(similarity, rng).fit(X, y, domains=domains)
-        alpha = similarity.alpha_
+            similarity = KernelMeanSimilarity() if similarity is None else similarity
+            alpha = seeded_clone(similarity, rng).fit(X, y, domains=domains).alpha_
         estimated = [
             seeded_clone(estimator, rng).fit(X, y, domains=domains)
             for estimator in (
@@ -52,7 +57,7 @@ class AlphaWeightedClassifier:
             )
         ]
         self.bound_, self.divergence_ = estimated
-        self.alpha_, self.domains_ = alpha, similarity.domains_
+        self.alpha_, self.domains_ = self.bound_.alpha_, self.bound_.domains_
         self.classes_ = self.bound_.classes_
         return self
 

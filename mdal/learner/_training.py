@@ -41,7 +41,12 @@ def new_net(learner, seed: int):
     net = CompositeNet() if given is None else clone(given)
     if not isinstance(net, CompositeNet):
         check_classifier(net, "net")
-        return AlphaWeightedClassifier(net, learner.similarity, seed)
+        return AlphaWeightedClassifier(
+            net,
+            learner.similarity,
+            learn_alpha=_check_shallow_method(learner.method) == "cal",
+            random_state=seed,
+        )
     if net.method == CompositeNet().method:
         net.set_params(method=learner.method)
     if isinstance(net.method, str) and "method__lambda_d" not in net.get_params():
@@ -50,6 +55,15 @@ def new_net(learner, seed: int):
         net.set_params(random_state=seed)
     net.check_settings()
     return net
+
+
+def _check_shallow_method(method) -> str:
+    if not isinstance(method, str) or method not in ("cal", "erm"):
+        raise ValueError(
+            f"method={method!r} trains networks, and net is a scikit-learn classifier; "
+            'choose "cal" to weigh domains by alpha, or "erm" to weigh all the same'
+        )
+    return method
 
 
 def trained(learner, pool: Pool, seed: int, labels: NDArray):
