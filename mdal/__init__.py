@@ -23,12 +23,12 @@ Deep nets are trained by :mod:`mdal.net`, with a method from :mod:`mdal.objectiv
 :mod:`mdal.report` are for experiments: data in, records out, figures from records.
 """
 
+from importlib import import_module
+
 from . import (
     bounds,
     budget,
-    datasets,
     divergence,
-    experiment,
     learner,
     losses,
     model_selection,
@@ -36,8 +36,6 @@ from . import (
     net,
     objectives,
     persistence,
-    plotting,
-    report,
     scores,
     similarity,
     strategies,
@@ -70,3 +68,12 @@ __all__ = [
     "streams",
     "tables",
 ]
+
+# Loaded when they are first used: labelling loops do without them.
+_FOR_EXPERIMENTS = {"datasets", "experiment", "plotting", "report"}
+
+
+def __getattr__(name: str):
+    if name in _FOR_EXPERIMENTS:
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
