@@ -11,7 +11,8 @@ used alone:
 - :mod:`mdal.bounds` computes the error bound and its terms;
 - :mod:`mdal.tables` holds the small tables that connect them;
 - :mod:`mdal.strategies` picks samples by what a model says about them;
-- :mod:`mdal.scores` has the functions of arrays that strategies are made of.
+- :mod:`mdal.scores` has the functions of arrays that strategies are made of;
+- :mod:`mdal.svm_text` is a linear classifier of several domains, to compare with.
 
 Deep nets are trained by :mod:`mdal.net`, with a method from :mod:`mdal.objectives`:
 
@@ -40,6 +41,7 @@ from . import (
     similarity,
     strategies,
     streams,
+    svm_text,
     tables,
 )
 from ._version import __version__
@@ -66,6 +68,7 @@ __all__ = [
     "similarity",
     "strategies",
     "streams",
+    "svm_text",
     "tables",
 ]
 

@@ -20,6 +20,7 @@ __all__ = [
     "TableSums",
     "all_pairs",
     "class_losses",
+    "domain_mean",
     "pair_losses",
     "sampled_pairs",
     "table_sums",
@@ -145,6 +146,37 @@ def v_h(losses: Tensor, domains: Tensor, alpha: Tensor, beta: Tensor) -> Tensor:
     1.375
     """
     weights = alpha.mean(dim=0) / beta  # alpha_j / beta_j
+    return (weights[domains] * losses).mean()
+
+
+def domain_mean(losses: Tensor, domains: Tensor, beta: Tensor) -> Tensor:
+    r"""Return the mean over labelled domains of their mean losses.
+
+    .. math:: \frac{1}{M} \sum_{j : \beta_j > 0} \mathbb{E}^{L_j}[L_Y(h(e(x)), y)]
+
+    with the M domains that have labels, so that a labelled sample of domain j weighs
+    :math:`1 / (M \beta_j)`: :func:`v_h` with a uniform alpha, for methods that have
+    none.
+
+    Parameters
+    ----------
+    losses, domains, beta
+        As in :func:`v_h`.
+
+    Returns
+    -------
+    Tensor
+        A scalar.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from mdal.losses import domain_mean
+    >>> losses, domains = torch.tensor([1.0, 2.0, 4.0]), torch.tensor([0, 1, 1])
+    >>> domain_mean(losses, domains, beta=torch.tensor([1 / 3, 2 / 3, 0.0])).item()
+    2.0
+    """
+    weights = 1 / ((beta > 0).sum() * beta)  # 1 / (M beta_j)
     return (weights[domains] * losses).mean()
 
 

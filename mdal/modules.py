@@ -20,10 +20,13 @@ __all__ = [
     "BatchNorm",
     "CompositeClassifier",
     "ConditionalDiscriminator",
+    "DomainClassifier",
     "ImageEncoder",
+    "SharedPrivateClassifier",
     "Surrogates",
     "VectorEncoder",
     "default_encoder",
+    "padded_to_eight",
 ]
 
 INDEXES = ("one_hot", "scalar")
@@ -237,21 +240,9 @@ class CompositeClassifier(nn.Module):
     ):
         super().__init__()
         width = check_count(width, "width", minimum=1)
-        if encoder is None:
-            self.encoder = default_encoder(shape, width)
-        elif isinstance(encoder, nn.Module):
-            self.encoder = copy.deepcopy(encoder)
-        elif callable(encoder):
-            self.encoder = encoder()
-        else:
-            raise TypeError(
-                f"encoder={encoder!r} is of type {type(encoder).__name__}; pass a "
-                "torch.nn.Module or a function that makes one"
-            )
+        self.encoder = _new_encoder(encoder, shape, width)
         self.n_features = _n_features(self.encoder, shape)
-        self.trunk = nn.Sequential(
-            *_dense(self.n_features, width), *_dense(width, width)
-        )
+        self.trunk = _trunk(self.n_features, width)
         self.n_heads, self.n_classes = n_domains + 1, n_classes
         self.heads = nn.Linear(width, self.n_heads * n_classes)
 
@@ -280,6 +271,103 @@ class CompositeClassifier(nn.Module):
     def forward(self, X: Tensor) -> Tensor:
         """Return the logits of h for a batch of samples."""
         return self.shared_logits(self.penultimate(self.embed(X)))
+
+
+class SharedPrivateClassifier(CompositeClassifier):
+    """A shared encoder, one private encoder for each domain, and a classifier of both.
+
+    The classifier sees shared and private features beside each other. Without domains
+    the private ones are 0.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape of one sample.
+    n_classes : int
+        Number of classes.
+    n_domains : int
+        Number of private encoders.
+    encoder, width
+        As in :class:`CompositeClassifier`, for each of the encoders.
+
+    Attributes
+    ----------
+    n_features : int
+        Length of the shared features, and of the private ones.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from mdal.modules import SharedPrivateClassifier
+    >>> net = SharedPrivateClassifier((20,), n_classes=3, n_domains=2)
+    >>> net(torch.zeros(5, 20), torch.tensor([0, 1, 1, 0, 1])).shape
+    torch.Size([5, 3])
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        n_classes: int,
+        n_domains: int,
+        *,
+        encoder=None,
+        width: int = 64,
+    ):
+        super().__init__(shape, n_classes, encoder=encoder, width=width)
+        self.private = nn.ModuleList(
+            _new_encoder(encoder, shape, width) for _ in range(n_domains)
+        )
+        self.trunk = _trunk(2 * self.n_features, width)
+
+    def private_features(self, X: Tensor, domains: Tensor) -> Tensor:
+        """Return what the encoder of each sample's domain says of it."""
+        rows, found = [], []
+        for domain in domains.unique().tolist():
+            here = torch.nonzero(domains == domain).flatten()
+            # As many rows as at all times: see padded_to_eight.
+            chosen = here if self.training else padded_to_eight(here)
+            found.append(self.private[domain](X[chosen]).flatten(1)[: len(here)])
+            rows.append(here)
+        return torch.cat(found)[torch.cat(rows).argsort()]
+
+    def penultimate(self, z: Tensor, private: Tensor | None = None) -> Tensor:
+        """Return what the last layer sees, of shared and private features."""
+        private = torch.zeros_like(z) if private is None else private
+        return self.trunk(torch.cat([z, private], dim=1))
+
+    def forward(self, X: Tensor, domains: Tensor | None = None) -> Tensor:
+        """Return the logits of a batch of samples."""
+        private = None if domains is None else self.private_features(X, domains)
+        return self.shared_logits(self.penultimate(self.embed(X), private))
+
+
+class DomainClassifier(nn.Sequential):
+    """Tells from features which domain a sample comes from, for adversarial methods.
+
+    Parameters
+    ----------
+    n_features : int
+        Length of the features z.
+    n_domains : int
+        Number of domains N.
+    width : int, default=256
+        Units of each of the two hidden layers.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from mdal.modules import DomainClassifier
+    >>> DomainClassifier(n_features=100, n_domains=6)(torch.zeros(4, 100)).shape
+    torch.Size([4, 6])
+    """
+
+    def __init__(self, n_features: int, n_domains: int, *, width: int = 256):
+        width = check_count(width, "width", minimum=1)
+        super().__init__(
+            *_dense(n_features, width, nn.LeakyReLU),
+            *_dense(width, width, nn.LeakyReLU),
+            nn.Linear(width, n_domains),
+        )
 
 
 class ConditionalDiscriminator(nn.Module):
@@ -373,6 +461,24 @@ def _dense(n_inputs: int, width: int, activation=nn.ReLU) -> list[nn.Module]:
     return [nn.Linear(n_inputs, width, bias=False), BatchNorm(width), activation()]
 
 
+def _trunk(n_inputs: int, width: int) -> nn.Sequential:
+    return nn.Sequential(*_dense(n_inputs, width), *_dense(width, width))
+
+
+def _new_encoder(encoder, shape: tuple[int, ...], width: int) -> nn.Module:
+    """Return a copy of a module, what a function makes, or the default encoder."""
+    if encoder is None:
+        return default_encoder(shape, width)
+    if isinstance(encoder, nn.Module):
+        return copy.deepcopy(encoder)
+    if callable(encoder):
+        return encoder()
+    raise TypeError(
+        f"encoder={encoder!r} is of type {type(encoder).__name__}; pass a "
+        "torch.nn.Module or a function that makes one"
+    )
+
+
 def _n_features(encoder: nn.Module, shape: tuple[int, ...]) -> int:
     """Length of the features that an encoder gives for samples of a shape."""
     parameter = next(encoder.parameters(), None)
@@ -388,3 +494,28 @@ def _n_features(encoder: nn.Module, shape: tuple[int, ...]) -> int:
             "give a tensor with one row for each sample"
         )
     return z.flatten(1).shape[1]
+
+
+def padded_to_eight(rows: Tensor) -> Tensor:
+    """Repeat the first row until the number of rows is a multiple of 8.
+
+    Matrix products of fewer rows add up in another order. This way a sample gets the
+    same answer, to the last bit, whichever samples are beside it.
+
+    Parameters
+    ----------
+    rows : Tensor of shape (n_rows, ...)
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import torch
+    >>> from mdal.modules import padded_to_eight
+    >>> padded_to_eight(torch.arange(3)).tolist()
+    [0, 1, 2, 0, 0, 0, 0, 0]
+    """
+    repeated = rows[:1].expand(-len(rows) % 8, *rows.shape[1:])
+    return torch.cat([rows, repeated]) if len(repeated) else rows

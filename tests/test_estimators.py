@@ -43,6 +43,7 @@ from mdal.strategies import (
     Random,
     SkactivemlStrategy,
 )
+from mdal.svm_text import SVMText
 
 ESTIMATORS = [
     AdversarialSimilarity(),
@@ -111,11 +112,12 @@ def test_every_estimator_is_checked():
     # by prefix); test_net shows what holds: clone, pickle, parameters, errors.
     nets = {CompositeNet}
     unfinished = {c for c in public_estimators() if isabstract(c)}
-    checked = {type(e) for e in ESTIMATORS + STRATEGIES} | {CompositeActiveLearner}
+    checked = {type(e) for e in ESTIMATORS + STRATEGIES}
+    checked |= {CompositeActiveLearner, SVMText}
     assert checked == (public_estimators() - without_data - nets - unfinished)
 
 
-@parametrize_with_checks(ESTIMATORS + STRATEGIES)
+@parametrize_with_checks([*ESTIMATORS, *STRATEGIES, SVMText()])
 def test_scikit_learn_compatible(estimator, check):
     check(estimator)
 

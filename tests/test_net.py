@@ -115,8 +115,9 @@ def test_every_method_learns(two_far_domains):
     labelled = y >= 0
     for method in objective_names():
         net = small_net(method, max_epochs=4).fit(X, y, domains=domains)
-        assert (net.predict(X) == y)[labelled].mean() > 0.9, method
-        assert net.alpha_.shape == (2, 2)
+        assert (net.predict(X, domains) == y)[labelled].mean() > 0.9, method
+        assert hasattr(net, "alpha_") == net.objective_.has_alpha
+        assert np.shape(getattr(net, "alpha_", np.eye(2))) == (2, 2)
 
 
 # The same answer twice

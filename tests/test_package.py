@@ -27,6 +27,7 @@ LAYERS = {
         "similarity",
         "scores",
         "strategies",
+        "svm_text",
     ],
     2: [
         "_generators",

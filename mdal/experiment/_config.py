@@ -16,6 +16,7 @@ from ..modules import CompositeClassifier, ConditionalDiscriminator
 from ..net import CompositeNet
 from ..objectives import get_objective
 from ..strategies import get_strategy
+from ..svm_text import SVMText
 
 # To be raised when the same configuration would give other records.
 PROTOCOL = 1
@@ -30,6 +31,7 @@ _NET = (
     *("average_decay", "batch_size", "lr", "max_epochs", "pool_batch_size"),
     *("precision", "steps_per_epoch"),
 )
+_CLASSIFIERS = {"logistic_regression": LogisticRegression, "svm_text": SVMText}
 _NETWORKS = {"module": CompositeClassifier, "discriminator": ConditionalDiscriminator}
 # Where files are and which seed is at work is no part of a configuration.
 _ELSEWHERE = {
@@ -80,7 +82,9 @@ def resolve(experiment: dict) -> list[dict]:
         ``method``, ``strategy``, ``allocation``, ``first_round`` (names, or tables with
         ``name`` and parameters; the defaults of the learner where they are missing)
         and ``net``. ``net``: parameters of the net for all methods; its ``kind`` is
-        "composite" (a :class:`mdal.net.CompositeNet`) or "logistic_regression".
+        "composite" (a :class:`mdal.net.CompositeNet`), "logistic_regression" or
+        "svm_text". A method's own ``net`` goes before it, and one of another kind takes
+        its place.
         ``budget``: labels in a round. ``first_budget`` (the same): in the first.
         ``rounds`` (5): after the first. ``split`` ("test"): or "development", to test
         on a part of the training rows. ``threads`` (1): of each run. ``seeds`` is no
@@ -212,7 +216,10 @@ def _method(name: str, table, net: dict) -> dict:
         ),
         "method": _resolved(table.get("method", "cal"), "method", get_objective),
     }
-    return {**resolved, "net": _net({**net, **table.get("net", {})})}
+    own = table.get("net", {})
+    if _kind(own, default=_kind(net)) != _kind(net):
+        net = {}
+    return {**resolved, "net": _net({**net, **own}, resolved["method"]["name"])}
 
 
 def _resolved(value, what: str, known) -> dict:
@@ -223,17 +230,20 @@ def _resolved(value, what: str, known) -> dict:
     return {"name": name, **dict(sorted(parameters.items()))}
 
 
-def _net(settings: dict) -> dict:
-    kind = check_option(
-        settings.get("kind", "composite"), "kind", {"composite", "logistic_regression"}
-    )
-    settings = _without(settings, {"kind"})
-    if kind == "logistic_regression":
-        parameters = LogisticRegression(**settings).get_params()
+def _kind(settings: dict, default: str = "composite") -> str:
+    kinds = {"composite", *_CLASSIFIERS}
+    return check_option(settings.get("kind", default), "kind", kinds)
+
+
+def _net(settings: dict, method: str) -> dict:
+    kind, settings = _kind(settings), _without(settings, {"kind"})
+    if kind in _CLASSIFIERS:
+        parameters = _CLASSIFIERS[kind](**settings).get_params()
         return {"kind": kind, **_without(parameters, _ELSEWHERE)}
     defaults = {name: getattr(CompositeNet(), name) for name in _NET}
     defaults["optimizer"] = CompositeNet().optimizer.__name__
-    for prefix, network in _NETWORKS.items():
+    networks = {**_NETWORKS, **get_objective(method).networks}
+    for prefix, network in networks.items():
         parameters = inspect.signature(network).parameters
         defaults[f"{prefix}__width"] = parameters["width"].default
     others = [k for k in settings if k not in defaults and "__" not in k]
@@ -247,9 +257,9 @@ def _net(settings: dict) -> dict:
 
 def new_net(config: dict):
     """Return the untrained net of a configuration."""
-    settings = _without(config["net"], {"kind"})
-    if config["net"]["kind"] == "logistic_regression":
-        return LogisticRegression(**settings)
+    kind, settings = config["net"]["kind"], _without(config["net"], {"kind"})
+    if kind in _CLASSIFIERS:
+        return _CLASSIFIERS[kind](**settings)
     settings["optimizer"] = getattr(torch.optim, settings["optimizer"])
     return CompositeNet(made(config["method"], get_objective), **settings)
 

@@ -28,7 +28,8 @@ def hold_out(pool: Pool, seed) -> NDArray:
 def domain_errors(net, pool: Pool, held_out) -> NDArray:
     """Return each domain's error on held-out rows; the mean where there are none."""
     rows = np.flatnonzero(held_out)
-    wrong = predicted_classes(net, take(pool.X, rows)) != pool.labels[rows]
+    domains = pool.names[pool.domains[rows]]
+    wrong = predicted_classes(net, take(pool.X, rows), domains) != pool.labels[rows]
     counts = pool.count(held_out)
     sums = np.bincount(pool.domains[rows], wrong, minlength=len(pool.names))
     return np.where(counts > 0, sums / np.maximum(counts, 1), wrong.mean())

@@ -58,9 +58,12 @@ def _seen(before: dict, learned: dict, old: Round) -> dict:
     """Compare the nets of two rounds, on samples and on the new labels."""
     pool, last = learned["pool_"], before["pool_"]
 
+    same_domains = np.array_equal(pool.names, last.names)
+
     def predicted(state, rows):
-        classes = state["pool_"].classes
-        return classes[predicted_classes(state["net_"], take(pool.X, rows))]
+        domains = pool.names[pool.domains[rows]] if same_domains else None
+        found = predicted_classes(state["net_"], take(pool.X, rows), domains)
+        return state["pool_"].classes[found]
 
     # The same samples in every round, so that rounds can be compared.
     watched = np.random.RandomState(0).permutation(len(pool.labels))[:_WATCHED]

@@ -53,13 +53,16 @@ class CompositeActiveLearner(
         What to train. None is a :class:`mdal.net.CompositeNet`, whose parameters have
         the prefix ``net__``. A classifier with `predict_proba` that takes
         `sample_weight` is trained on X as it is, with domains weighted by alpha, or
-        all the same with ``method="erm"``; `lambda_d` then has no part in it.
+        all the same with ``method="erm"``; `lambda_d` then has no part in it. One whose
+        `fit` takes `domains`, such as :class:`mdal.svm_text.SVMText`, is told them, and
+        neither `method` nor alpha has a part.
     strategy : str, Strategy or callable, default="grads"
         Which samples, see :func:`mdal.strategies.get_strategy`.
     budget_per_round : int or None, default=100
         Labels in a round; None makes `query` and `allocate_budget` ask for it.
     allocation : str, budget object or callable, default="optimal"
-        How many of them in each domain, see :func:`mdal.budget.get_budget`. With
+        How many of them in each domain, see :func:`mdal.budget.get_budget`; "optimal"
+        needs a method that estimates alpha. With
         "error", `fit` trains another net without a fifth of the labels, to measure
         errors; where there are none, domains get the same.
     method : str or Objective, default="cal"
@@ -67,8 +70,8 @@ class CompositeActiveLearner(
         other than "cal" that is set in `net` wins.
     lambda_d : float, default=1.0
         The weight of the distance between domains and surrogates. A
-        ``method__lambda_d`` that is set in `net` wins, and a method that is an object
-        keeps its own.
+        ``method__lambda_d`` that is set in `net` wins, a method that is an object keeps
+        its own, and methods without one take no notice.
     classes : array-like, default=None
         All classes that there can be: any other label is an error, and `classes_` and
         `predict_proba` have all of them from the first round on. None is those that

@@ -1,6 +1,7 @@
 """A scikit-learn classifier in the place of a deep net."""
 
 import numpy as np
+from scipy.special import softmax
 from torch.utils.data import Dataset
 
 from .._crossfit import class_probabilities, seeded_clone
@@ -10,6 +11,7 @@ from ..divergence import DomainDivergence
 from ..net import Observation
 from ..similarity import KernelMeanSimilarity
 from ..streams import Densified, Rows
+from ._samples import take
 
 
 class AlphaWeightedClassifier:
@@ -76,7 +78,7 @@ class AlphaWeightedClassifier:
         """Return log probabilities, features and outlier scores."""
         X = _dense(X)
         probabilities = self.predict_proba(X)
-        logits = np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
+        logits = _logs(probabilities)
         outlier = None
         if domains is not None:
             _, codes = check_domains(domains, len(X), known=self.domains_)
@@ -85,11 +87,71 @@ class AlphaWeightedClassifier:
         return Observation(logits, X, X, outlier)
 
 
+class DomainAwareClassifier:
+    """A classifier that is told the domains, and trained on labelled samples alone.
+
+    It has the methods of a :class:`mdal.net.CompositeNet` that a learner needs, and no
+    alpha.
+
+    Parameters
+    ----------
+    classifier : scikit-learn classifier
+        Its `fit` takes ``domains=``, its `decision_function` or `predict_proba` takes
+        them as the second argument. Samples of several dimensions are flattened.
+    random_state : int, RandomState or None, default=None
+        Seed or generator, if the classifier has none of its own.
+    """
+
+    def __init__(self, classifier, *, random_state=None):
+        self.classifier = classifier
+        self.random_state = random_state
+
+    def fit(self, X, y, *, domains):
+        """Train the classifier on samples whose label is not -1."""
+        rows = np.flatnonzero(y >= 0)
+        classifier = seeded_clone(self.classifier, check_seed(self.random_state))
+        self.classifier_ = classifier.fit(
+            _flat(take(X, rows)), y[rows], domains=domains[rows]
+        )
+        self.classes_ = self.classifier_.classes_
+        return self
+
+    def predict_proba(self, X, domains=None):
+        """Return class probabilities; of decision values, by their softmax."""
+        return softmax(self.observe(X, domains).logits, axis=1)
+
+    def observe(self, X, domains=None):
+        """Return decision values or log probabilities, and features."""
+        X = _flat(X)
+        if hasattr(self.classifier_, "decision_function"):
+            logits = self.classifier_.decision_function(X, domains)
+            if logits.ndim == 1:  # of the second class of two
+                logits = np.column_stack([-logits / 2, logits / 2])
+        else:
+            logits = _logs(self.classifier_.predict_proba(X, domains))
+        return Observation(logits, X, X)
+
+
+def _logs(probabilities):
+    return np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
+
+
+def _array(X):
+    """Return samples of any kind as an array."""
+    if isinstance(X, Dataset):
+        return Rows(X)[np.arange(len(X))].numpy()
+    return X[:] if isinstance(X, Densified) else np.asarray(X)
+
+
+def _flat(X):
+    """Return samples as an array of two dimensions, whatever their shape."""
+    X = _array(X)
+    return X.reshape(len(X), -1)
+
+
 def _dense(X):
     """Return features as an array of two dimensions."""
-    if isinstance(X, Dataset):
-        X = Rows(X)[np.arange(len(X))].numpy()
-    X = X[:] if isinstance(X, Densified) else np.asarray(X)
+    X = _array(X)
     if X.ndim != 2:
         raise ValueError(
             f"X has shape {X.shape}, but a scikit-learn classifier as net takes two "

@@ -6,14 +6,17 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
 
 from .._crossfit import check_classifier
 from .._validation import check_number
 from ..bounds import Bound, error_bound, lambda_bound
+from ..budget import OptimalBudget, get_budget
 from ..divergence import hdh_distances
 from ..net import CompositeNet
+from ..objectives import get_objective
 from ._pool import Pool
-from ._shallow import AlphaWeightedClassifier
+from ._shallow import AlphaWeightedClassifier, DomainAwareClassifier
 
 
 class StartedAnewWarning(UserWarning):
@@ -39,22 +42,44 @@ def new_net(learner, seed: int):
         )
     check_number(learner.lambda_d, "lambda_d")
     net = CompositeNet() if given is None else clone(given)
-    if not isinstance(net, CompositeNet):
-        check_classifier(net, "net")
-        return AlphaWeightedClassifier(
-            net,
-            learner.similarity,
-            learn_alpha=_check_shallow_method(learner.method) == "cal",
-            random_state=seed,
-        )
+    if isinstance(net, CompositeNet):
+        return _new_deep_net(learner, net, seed)
+    if has_fit_parameter(net, "domains"):
+        _check_alpha_is_known(learner, False, f"net={net!r}")
+        return DomainAwareClassifier(net, random_state=seed)
+    check_classifier(net, "net")
+    return AlphaWeightedClassifier(
+        net,
+        learner.similarity,
+        learn_alpha=_check_shallow_method(learner.method) == "cal",
+        random_state=seed,
+    )
+
+
+def _new_deep_net(learner, net: CompositeNet, seed: int) -> CompositeNet:
     if net.method == CompositeNet().method:
         net.set_params(method=learner.method)
-    if isinstance(net.method, str) and "method__lambda_d" not in net.get_params():
+    objective = get_objective(net.method)
+    if (
+        isinstance(net.method, str)
+        and "lambda_d" in objective.get_params()
+        and "method__lambda_d" not in net.get_params()
+    ):
         net.set_params(method__lambda_d=learner.lambda_d)
     if net.random_state is None:
         net.set_params(random_state=seed)
     net.check_settings()
+    _check_alpha_is_known(learner, objective.has_alpha, f"method={net.method!r}")
     return net
+
+
+def _check_alpha_is_known(learner, known: bool, what: str) -> None:
+    """Raise an error if a budget needs an alpha that there will not be."""
+    if not known and isinstance(get_budget(learner.allocation), OptimalBudget):
+        raise ValueError(
+            f"allocation={learner.allocation!r} splits by alpha, which {what} does not "
+            'estimate; choose "separate", "size", "joint" or "error"'
+        )
 
 
 def _check_shallow_method(method) -> str:
@@ -150,7 +175,7 @@ def probabilities(net, X, n_classes: int, domains=None) -> NDArray:
     return whole
 
 
-def predicted_classes(net, X) -> NDArray:
+def predicted_classes(net, X, domains=None) -> NDArray:
     """Return the most probable class of samples, as a number."""
-    best = net.predict_proba(X, None).argmax(axis=1)
+    best = net.predict_proba(X, domains).argmax(axis=1)
     return net.classes_[best].astype(np.intp)

@@ -24,6 +24,7 @@ from .._validation import (
     check_option,
     check_seed,
 )
+from ..modules import padded_to_eight
 from ..objectives import Task, get_objective
 from ..streams import Rows
 from ..tables import DomainTables
@@ -406,8 +407,10 @@ class CompositeNet(ObjectiveNet):
         with torch.no_grad():
             for block in rows.blocks(block_size):
                 n = len(block)
-                here = None if codes is None else _by_eights(codes[start : start + n])
-                seen = self.objective_.observe(nets, _by_eights(block), here)
+                here = (
+                    None if codes is None else padded_to_eight(codes[start : start + n])
+                )
+                seen = self.objective_.observe(nets, padded_to_eight(block), here)
                 yield {
                     name: value[:n].float().cpu().numpy()
                     for name, value in seen.items()
@@ -546,13 +549,3 @@ class CompositeNet(ObjectiveNet):
             "load_params would not reach the averaged weights, which predict; use save "
             "and CompositeNet.load"
         )
-
-
-def _by_eights(rows: torch.Tensor) -> torch.Tensor:
-    """Repeat the first row until the number of rows is a multiple of 8.
-
-    Matrix products of fewer rows add up in another order. This way a sample gets the
-    same answer, to the last bit, whichever samples are beside it.
-    """
-    repeated = rows[:1].expand(-len(rows) % 8, *rows.shape[1:])
-    return torch.cat([rows, repeated]) if len(repeated) else rows

@@ -1,39 +1,56 @@
 """Training methods: what the networks are, and what each of them minimises.
 
-A method is an :class:`Objective`. The paper's own are values of one of them,
-:class:`CAL`, and have names: see :func:`get_objective`.
+A method is an :class:`Objective`, in a file of its own with its loss functions. The
+paper's variants are values of one of them, :class:`CAL`. Methods have names: see
+:func:`get_objective`.
 """
 
 from sklearn.base import clone
 
 from .._validation import check_option
 from ._cal import CAL, MultiplicativeWeights
+from ._dann import DANN, ramp, reversed_gradient
+from ._energy import EnergyAlignment, free_energy
+from ._entropy import MinimaxEntropy, mean_entropy
 from ._interface import Batch, Group, Objective, Task
+from ._man import MAN
 
 __all__ = [  # noqa: RUF022 (in plain order, like every other)
     "Batch",
     "CAL",
+    "DANN",
+    "EnergyAlignment",
     "Group",
+    "MAN",
+    "MinimaxEntropy",
     "MultiplicativeWeights",
     "Objective",
     "Task",
+    "free_energy",
     "get_objective",
+    "mean_entropy",
     "objective_names",
+    "ramp",
+    "reversed_gradient",
 ]
 
 _FIXED = {"learn_alpha": False, "third_term": False}
 _PLUS = {"two_updates": True, "index": "one_hot"}
 METHODS = {
-    "cal": {},
-    "cal++": _PLUS,
-    "cal_alpha": {"alignment": False},
-    "cal_fa": _FIXED,
-    "cal_fa++": {**_FIXED, **_PLUS},
-    "cal_identity": {**_FIXED, "alpha": "identity"},
-    "cal_without_second": {"second_term": False},
-    "cal_without_third": {"third_term": False},
-    "cal_without_both": {"second_term": False, "third_term": False},
-    "erm": {**_FIXED, "second_term": False},
+    "cal": (CAL, {}),
+    "cal++": (CAL, _PLUS),
+    "cal_alpha": (CAL, {"alignment": False}),
+    "cal_fa": (CAL, _FIXED),
+    "cal_fa++": (CAL, {**_FIXED, **_PLUS}),
+    "cal_identity": (CAL, {**_FIXED, "alpha": "identity"}),
+    "cal_without_both": (CAL, {"second_term": False, "third_term": False}),
+    "cal_without_second": (CAL, {"second_term": False}),
+    "cal_without_third": (CAL, {"third_term": False}),
+    "dann": (DANN, {}),
+    "energy_alignment": (EnergyAlignment, {}),
+    "erm": (CAL, {**_FIXED, "second_term": False}),
+    "man": (MAN, {}),
+    "minimax_entropy": (MinimaxEntropy, {}),
 }
 
 
@@ -54,6 +71,13 @@ def get_objective(method, **settings) -> Objective:
     ``cal_without_third``     ``cal`` without :math:`V_\lambda`
     ``cal_without_both``      ``cal`` without either; alpha then favours easy domains
     ``erm``                   the labelled samples alone, all domains weighing the same
+    ``dann``                  features that do not tell the domain (:class:`DANN`)
+    ``man``                   the same, beside private features of each domain
+                              (:class:`MAN`)
+    ``energy_alignment``      free energy of the pool like that of the labelled samples,
+                              EADA's training (:class:`EnergyAlignment`)
+    ``minimax_entropy``       a game about the entropy of the pool, CLUE's training
+                              (:class:`MinimaxEntropy`)
     ========================  ======================================================
 
     Parameters
@@ -76,8 +100,8 @@ def get_objective(method, **settings) -> Objective:
     """
     if isinstance(method, Objective):
         return clone(method).set_params(**settings)
-    check_option(method, "method", METHODS)
-    return CAL(**METHODS[method]).set_params(**settings)
+    kind, own = METHODS[check_option(method, "method", METHODS)]
+    return kind(**own).set_params(**settings)
 
 
 def objective_names() -> list[str]:

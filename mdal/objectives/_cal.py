@@ -12,7 +12,7 @@ from .._validation import check_count, check_number, check_option, resolve_alpha
 from ..modules import CompositeClassifier, ConditionalDiscriminator, Surrogates
 from ..similarity import alpha_gradient, alpha_step
 from ..tables import LOSSES, DomainTables
-from ._interface import Objective
+from ._interface import Objective, embedded_together, label_shares
 
 BATCH_NORMS = ("separate", "together")
 
@@ -169,6 +169,8 @@ class CAL(Objective):
         self.max_pairs = max_pairs
         self.table_decay = table_decay
 
+    has_alpha = True
+
     @property
     def needs_pool(self) -> bool:
         """Whether there is a discriminator, which is all that looks at the pool."""
@@ -222,8 +224,8 @@ class CAL(Objective):
         """Take the shares of the domains; start alpha anew if others are labelled."""
         alpha = nets["surrogates"].alpha
         self.counts_ = task.counts
-        counts, sizes = alpha.new_tensor(task.counts), alpha.new_tensor(task.sizes)
-        self.beta_, self.gamma_ = counts / counts.sum(), sizes / sizes.sum()
+        sizes = alpha.new_tensor(task.sizes)
+        self.beta_, self.gamma_ = label_shares(nets, task), sizes / sizes.sum()
         self.running_ = None
         begin = torch.as_tensor(resolve_alpha(self.alpha, task.counts))
         for surrogates in (nets["surrogates"], averaged["surrogates"]):
@@ -259,8 +261,7 @@ class CAL(Objective):
         if not self.second_term:
             return module.embed(batch.X), None
         if self.batch_norm == "together":
-            both = module.embed(torch.cat([batch.X, batch.pool_X]))
-            return both.split([len(batch.X), len(batch.pool_X)])
+            return embedded_together(module, batch)
         z = module.embed(batch.X)
         with torch.set_grad_enabled(self.alignment):
             return z, module.embed(batch.pool_X)

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from numpy.typing import NDArray
@@ -139,6 +139,10 @@ class Objective(BaseEstimator, ABC):
 
     #: Whether ``losses`` looks at the pool. Otherwise it is never loaded.
     needs_pool = True
+    #: Whether there is an alpha, from which an optimal budget can be split.
+    has_alpha = False
+    #: Networks beside "module" and "discriminator", by name, with their classes.
+    networks: ClassVar[dict[str, type[nn.Module]]] = {}
 
     def check(self) -> None:
         """Raise an error if a parameter cannot be used, before there are any data."""
@@ -240,3 +244,27 @@ class Objective(BaseEstimator, ABC):
             "penultimate": penultimate,
             "features": features,
         }
+
+
+def label_shares(nets: Nets, task: Task) -> Tensor:
+    """Return beta, each domain's share of the labelled samples, on the nets' device."""
+    counts = next(nets["module"].parameters()).new_tensor(task.counts)
+    return counts / counts.sum()
+
+
+def embedded_together(module: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Return the features of labelled and of pool samples, normalised as one batch."""
+    both = module.embed(torch.cat([batch.X, batch.pool_X]))
+    return both.split([len(batch.X), len(batch.pool_X)])
+
+
+def penultimate_apart(
+    module: nn.Module, z: Tensor, pool_z: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return what the last layer sees of labelled and of pool features.
+
+    They pass the classifier in two batches. In one, batch normalisation within it lets
+    the loss of labelled samples depend on the pool: on digits, with the other losses
+    weighing nothing, that cost 8 points of accuracy.
+    """
+    return module.penultimate(z), module.penultimate(pool_z)
