@@ -1,13 +1,15 @@
 """The tables of the benchmark page, from records and published numbers alone.
 
-    python benchmarks/tables.py [EXPERIMENT ...]
+    python benchmarks/tables.py [NAME ...]
 
-prints the tables of the experiments whose records are in ``records/``, one folder each;
-without a name, those of all. The files in ``experiments/`` say what was run, and
+prints the tables of the folders in ``records/``; without a name, those of all. The
+files in ``experiments/`` say what was run, and
 
     mdal run benchmarks/experiments/NAME.toml --records RECORDS --data FOLDER
 
-makes records, or what is missing of them; RECORDS is ``benchmarks/records/NAME``.
+makes records, or what is missing of them; RECORDS is ``benchmarks/records/NAME``. Those
+whose name begins with that of another one (``rotating_mnist_d6_others``) have the same
+data and rounds, share its records, and stand in one table with it.
 """
 
 import argparse
@@ -19,9 +21,17 @@ import numpy as np
 from mdal.experiment import markdown, paired, read_config, read_records, table
 
 HERE = Path(__file__).parent
-EXPERIMENTS = sorted(path.stem for path in (HERE / "experiments").glob("*.toml"))
-# Experiments that share the records of another one: the same data and rounds.
-TOGETHER = {"rotating_mnist_d6_ablations": "rotating_mnist_d6"}
+RECORDS = HERE / "records"
+SHARED = ("rotating_mnist_d6",)
+EXPERIMENTS = sorted(
+    path.stem
+    for path in (HERE / "experiments").glob("*.toml")
+    if path.stem.removesuffix("_90") in SHARED
+    or not path.stem.startswith(tuple(f"{name}_" for name in SHARED))
+)
+# The paper's table of what CAL gains with more domains.
+N_DOMAINS = (2, 6, 50, 150)
+GAINS = ("Random, separate", "CAL-FA + Random", "CAL-alpha + Random")
 # Which domains are alike, by construction.
 GROUPS = {
     "rotating_mnist_d1_5": [[0], [1, 2, 3, 4, 5]],
@@ -30,16 +40,9 @@ GROUPS = {
 
 
 def records_of(name):
-    """Return the records of an experiment's methods and seeds, or none."""
-    folder = HERE / "records" / TOGETHER.get(name, name)
-    if not folder.is_dir():
-        return []
-    methods = read_config(HERE / "experiments" / f"{name}.toml")["methods"]
-    return [record for record in read_records(folder) if record["name"] in methods]
-
-
-def finished(name, records):
-    """Return the records of runs that have all rounds."""
+    """Return the records of an experiment's runs that have all rounds."""
+    folder = RECORDS / name
+    records = read_records(folder) if folder.is_dir() else []
     rounds = read_config(HERE / "experiments" / f"{name}.toml")["rounds"]
     whole = {(r["name"], r["seed"]) for r in records if r["round"] == rounds}
     return [r for r in records if (r["name"], r["seed"]) in whole]
@@ -48,7 +51,7 @@ def finished(name, records):
 def accuracies(name, records):
     """Return the table of accuracies, beside published averages where there are any."""
     published = json.loads((HERE / "published.json").read_text())
-    numbers = published.get(TOGETHER.get(name, name), {})
+    numbers = published.get(name, {})
     rows = table(records)
     for row in rows:
         if numbers:
@@ -61,6 +64,21 @@ def best_rival(records):
     """Return the best method that is no form of CAL, by the average over rounds."""
     rivals = [r["method"] for r in table(records) if not r["method"].startswith("CAL")]
     return rivals[0] if rivals else None
+
+
+def gains():
+    """Return what CAL gains on average over rounds, by the number of domains."""
+    lines = ["| domains | seeds | " + " | ".join(f"CAL - {m}" for m in GAINS) + " |"]
+    lines.append("| --- " * (2 + len(GAINS)) + "|")
+    for n in N_DOMAINS:
+        records = records_of(f"rotating_mnist_d{n}")
+        found = {r["name"] for r in records}
+        if not found.issuperset(("CAL + Random", *GAINS)):
+            continue
+        pairs = [paired(records, "CAL + Random", rival) for rival in GAINS]
+        cells = [f"{pair['difference']:.1f}" for pair in pairs]
+        lines.append(f"| {n} | {pairs[0]['seeds']} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) if len(lines) > 2 else None
 
 
 def shares(name, records):
@@ -97,12 +115,12 @@ def _near(name, n_domains):
 def main():
     """Print the tables of the experiments that have records."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("experiments", nargs="*", metavar="EXPERIMENT")
-    names = parser.parse_args().experiments or EXPERIMENTS
-    for name in names:
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    names = parser.parse_args().names
+    for name in names or EXPERIMENTS:
         if name not in EXPERIMENTS:
             parser.error(f"{name} is unknown; there are {', '.join(EXPERIMENTS)}")
-        records = finished(name, records_of(name))
+        records = records_of(name)
         if not records:
             print(f"\n{name}: no finished run")
             continue
@@ -113,6 +131,8 @@ def main():
         cal = [r for r in records if r["name"] == "CAL"]
         if name.startswith("rotating") and cal:
             print(f"\nWeight of CAL's alpha near the diagonal:\n\n{shares(name, cal)}")
+    if not names and gains():
+        print(f"\nBy the number of domains\n\n{gains()}")
 
 
 if __name__ == "__main__":

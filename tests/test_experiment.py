@@ -135,6 +135,84 @@ def test_every_strategy_can_be_in_a_configuration(name):
     assert config["strategy"]["name"] == name
 
 
+def test_experiments_can_share_methods(tmp_path):
+    shared = {"methods": {"a": {"strategy": "margin"}, "b": {}, "c": {}}}
+    (tmp_path / "shared.json").write_text(json.dumps(shared))
+    folder = tmp_path / "experiments"
+    folder.mkdir()
+
+    def read(**entries):
+        path = folder / "one.json"
+        path.write_text(json.dumps({"methods_from": "../shared.json", **entries}))
+        return read_config(path)["methods"]
+
+    assert read() == shared["methods"]
+    own = {"b": {"strategy": "random"}, "d": {}}
+    found = read(only=["c", "b"], methods=own)
+    assert found == {"c": {}, "b": {"strategy": "random"}, "d": {}}
+    assert list(found) == ["c", "b", "d"]
+    with pytest.raises(ValueError, match="has no method 'x'; it has a, b, c"):
+        read(only=["x"])
+    with pytest.raises(FileNotFoundError, match=r"other\.json does not exist"):
+        read(methods_from="../other.json")
+    (folder / "two.json").write_text(json.dumps({"only": ["a"]}))
+    with pytest.raises(ValueError, match="only, but no methods_from"):
+        read_config(folder / "two.json")
+
+
+def test_parameters_of_strategies_hold_for_all_methods_that_use_them():
+    methods = {
+        "a": {"strategy": "energy"},
+        "b": {"strategy": {"name": "energy", "share": 0.7}},
+        "c": {"strategy": "margin"},
+    }
+    found = resolve(shallow(methods=methods, strategies={"energy": {"share": 0.2}}))
+    assert [c["strategy"].get("share") for c in found] == [0.2, 0.7, None]
+
+
+def test_a_method_may_have_another_kind_of_net():
+    methods = {"deep": {}, "svm": {"net": {"kind": "svm_text", "C": 2.0}}}
+    nets = [c["net"] for c in resolve(deep(methods=methods))]
+    assert nets[0]["module__width"] == 8
+    assert nets[1] == {"kind": "svm_text", "C": 2.0}
+
+
+def test_networks_of_a_method_are_in_its_configuration_alone():
+    methods = {"a": {"method": "dann", "allocation": "separate"}, "b": {}}
+    nets = [c["net"] for c in resolve(deep(methods=methods))]
+    assert nets[0]["domain_classifier__width"] == 256
+    assert "domain_classifier__width" not in nets[1]
+
+
+def test_some_domains_can_be_left_out(tmp_path):
+    names = get_dataset("shifted_domains").names.tolist()
+    whole = resolve(shallow())[0]
+    assert "domains" not in whole
+    some = quietly(shallow(domains=names[:2], seeds=[0]), tmp_path)
+    assert all(list(r["by_domain"]) == names[:2] for r in some)
+    assert all(list(r["spent"]) == names[:2] for r in some)
+    with pytest.raises(ValueError, match="contains 'x', which the data set does not"):
+        quietly(shallow(domains=["x"]), tmp_path)
+    for wrong in ([], "a", ["a", "a"]):
+        with pytest.raises(ValueError, match="pass a list of different names"):
+            resolve(shallow(domains=wrong))
+
+
+def test_folders_are_looked_for_where_the_data_are(tmp_path):
+    rng = np.random.default_rng(0)
+    (tmp_path / "mine").mkdir()
+    for part, n in (("tr", 60), ("te", 30)):
+        y, domains = np.arange(n) % 2, np.arange(n) % 3
+        X = rng.normal(size=(n, 4)) + y[:, None]
+        for name, array in (("X", X), ("Y", y), ("dm", domains)):
+            np.save(tmp_path / "mine" / f"{name}_{part}.npy", array)
+    experiment = shallow(
+        dataset={"name": "feature_folder", "folder": "mine"}, seeds=[0]
+    )
+    records = quietly(experiment, tmp_path / "records", data_home=tmp_path)
+    assert len(records) == 9
+
+
 def test_files_of_both_kinds_are_read(tmp_path):
     (tmp_path / "a.json").write_text(json.dumps(shallow()))
     assert read_config(tmp_path / "a.json") == shallow()

@@ -23,8 +23,8 @@ PROTOCOL = 1
 
 SPLITS = ("development", "test")
 _EXPERIMENT = {
-    *("budget", "dataset", "first_budget", "methods", "net", "rounds", "seeds"),
-    *("split", "threads"),
+    *("budget", "dataset", "domains", "first_budget", "methods", "net", "rounds"),
+    *("seeds", "split", "strategies", "threads"),
 }
 _METHOD = {"allocation", "first_round", "method", "net", "strategy"}
 _NET = (
@@ -42,6 +42,11 @@ _ELSEWHERE = {
 
 def read_config(path) -> dict:
     """Return the experiment that a TOML or JSON file describes.
+
+    Experiments can share methods: ``methods_from = "methods.toml"`` takes the table
+    ``methods`` of another file, by its path from this one, and ``only = [...]`` those
+    of these names. What the file itself has under ``methods`` is added, and replaces
+    entries of the same name.
 
     Parameters
     ----------
@@ -61,6 +66,25 @@ def read_config(path) -> dict:
     ...
     FileNotFoundError: no_such_file.toml does not exist; pass a TOML or JSON file
     """
+    experiment = _read(path)
+    shared = experiment.pop("methods_from", None)
+    only = experiment.pop("only", None)
+    if shared is None:
+        if only is not None:
+            raise ValueError(f"{path} has only, but no methods_from to take them from")
+        return experiment
+    methods = _read(Path(path).parent / shared).get("methods", {})
+    for name in methods if only is None else only:
+        if name not in methods:
+            raise ValueError(
+                f"{shared} has no method {name!r}; it has {', '.join(sorted(methods))}"
+            )
+    chosen = {name: methods[name] for name in (methods if only is None else only)}
+    return {**experiment, "methods": {**chosen, **experiment.get("methods", {})}}
+
+
+def _read(path) -> dict:
+    """Return what is in a TOML or JSON file."""
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist; pass a TOML or JSON file")
@@ -84,11 +108,12 @@ def resolve(experiment: dict) -> list[dict]:
         and ``net``. ``net``: parameters of the net for all methods; its ``kind`` is
         "composite" (a :class:`mdal.net.CompositeNet`), "logistic_regression" or
         "svm_text". A method's own ``net`` goes before it, and one of another kind takes
-        its place.
-        ``budget``: labels in a round. ``first_budget`` (the same): in the first.
-        ``rounds`` (5): after the first. ``split`` ("test"): or "development", to test
-        on a part of the training rows. ``threads`` (1): of each run. ``seeds`` is no
-        part of a configuration.
+        its place. ``strategies``: parameters of strategies by name, for all methods
+        that use them. ``domains``: names of some of the data set's domains; all if it
+        is missing. ``budget``: labels in a round. ``first_budget`` (the same): in the
+        first. ``rounds`` (5): after the first. ``split`` ("test"): or "development", to
+        test on a part of the training rows. ``threads`` (1): of each run. ``seeds`` is
+        no part of a configuration.
 
     Returns
     -------
@@ -126,8 +151,10 @@ def resolve(experiment: dict) -> list[dict]:
         ),
         "threads": check_count(experiment.get("threads", 1), "threads", minimum=1),
     }
+    if "domains" in experiment:
+        common["domains"] = _domains(experiment["domains"])
     return [
-        {"name": name, **common, **_method(name, table, experiment.get("net", {}))}
+        {"name": name, **common, **_method(name, table, experiment)}
         for name, table in experiment["methods"].items()
     ]
 
@@ -200,14 +227,22 @@ def _dataset(value) -> dict:
     return resolved
 
 
+def _domains(names) -> list:
+    if not isinstance(names, list) or not names or len(set(names)) < len(names):
+        raise ValueError(f"domains={names!r}; pass a list of different names")
+    return names
+
+
 def _without(options: dict, left_out: set) -> dict:
     return {k: v for k, v in options.items() if k not in left_out}
 
 
-def _method(name: str, table, net: dict) -> dict:
+def _method(name: str, table, experiment: dict) -> dict:
     _check_keys(table, _METHOD, f"method {name!r}")
+    strategy, settings = _named(table.get("strategy", "grads"), "strategy")
+    settings = {**experiment.get("strategies", {}).get(strategy, {}), **settings}
     resolved = {
-        "strategy": _resolved(table.get("strategy", "grads"), "strategy", get_strategy),
+        "strategy": _resolved({"name": strategy, **settings}, "strategy", get_strategy),
         "first_round": _resolved(
             table.get("first_round", "random"), "first_round", get_strategy
         ),
@@ -216,7 +251,7 @@ def _method(name: str, table, net: dict) -> dict:
         ),
         "method": _resolved(table.get("method", "cal"), "method", get_objective),
     }
-    own = table.get("net", {})
+    net, own = experiment.get("net", {}), table.get("net", {})
     if _kind(own, default=_kind(net)) != _kind(net):
         net = {}
     return {**resolved, "net": _net({**net, **own}, resolved["method"]["name"])}

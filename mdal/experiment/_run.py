@@ -3,12 +3,14 @@
 import time
 from contextlib import contextmanager
 from importlib.metadata import version
+from pathlib import Path
 from threading import Event, Thread
 
 import numpy as np
 import torch
 from filelock import FileLock, Timeout
 from joblib import Parallel, delayed
+from sklearn.utils import Bunch
 from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
@@ -47,7 +49,8 @@ def run(experiment: dict, folder, *, data_home=None, n_jobs=1, progress=True):
     folder : str or path-like
         For the records: a folder for each configuration, named by its hash.
     data_home : str or path-like, default=None
-        Where the files of the data set are; None is the loader's own place.
+        Where the files of the data set are, and the folders that an experiment names;
+        None is the loader's own place, and the present folder.
     n_jobs : int, default=1
         Runs at a time, in the processes of whichever joblib backend is active.
     progress : bool, default=True
@@ -166,8 +169,25 @@ def _loaded(config: dict, seed: int, data_home):
         options["data_home"] = data_home
     if "random_state" in known:
         options["random_state"] = seed
+    if data_home is not None and "folder" in options:
+        options["folder"] = Path(data_home, options["folder"])
     data = get_dataset(**options)
+    if "domains" in config:
+        data = _of_domains(data, config["domains"])
     return development_split(data) if config["split"] == "development" else data
+
+
+def _of_domains(data, names: list):
+    """Return the data with rows of some domains only to train and to test on."""
+    unknown = [name for name in names if name not in data.names.tolist()]
+    if unknown:
+        raise ValueError(
+            f"domains contains {unknown[0]!r}, which the data set does not have; it "
+            f"has {data.names.tolist()}"
+        )
+    kept = np.isin(data.domains, names)
+    parts = {part: data[part][kept[data[part]]] for part in ("train", "test")}
+    return Bunch(**{**data, **parts, "names": np.unique(data.domains[kept])})
 
 
 def _learner(config: dict, seed: int, number: int) -> CompositeActiveLearner:
