@@ -22,6 +22,8 @@ Deep nets are trained by :mod:`mdal.net`, with a method from :mod:`mdal.objectiv
 
 :mod:`mdal.datasets`, :mod:`mdal.experiment`, :mod:`mdal.plotting` and
 :mod:`mdal.report` are for experiments: data in, records out, figures from records.
+:mod:`mdal.session` is for labelling over days: :mod:`mdal.labels` keeps every label,
+and :mod:`mdal.exchange` talks to the tools that people label with.
 """
 
 from importlib import import_module
@@ -54,7 +56,9 @@ __all__ = [
     "budget",
     "datasets",
     "divergence",
+    "exchange",
     "experiment",
+    "labels",
     "learner",
     "losses",
     "model_selection",
@@ -65,6 +69,7 @@ __all__ = [
     "plotting",
     "report",
     "scores",
+    "session",
     "similarity",
     "strategies",
     "streams",
@@ -73,10 +78,12 @@ __all__ = [
 ]
 
 # Loaded when they are first used: labelling loops do without them.
-_FOR_EXPERIMENTS = {"datasets", "experiment", "plotting", "report"}
+_LATER = {
+    *("datasets", "exchange", "experiment", "labels", "plotting", "report", "session"),
+}
 
 
 def __getattr__(name: str):
-    if name in _FOR_EXPERIMENTS:
+    if name in _LATER:
         return import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,10 +4,11 @@ import argparse
 import sys
 
 from .._version import __version__
-from . import _allocate, _demo, _experiments, _lists
+from . import _allocate, _demo, _experiments, _lists, _session
 
 _EPILOG = """examples:
   mdal demo                          see it work, in about a minute
+  mdal session init --help           label samples of yours, over days
   mdal run experiment.toml --jobs 2  run an experiment, or what is missing of it
   mdal table records                 accuracies by method and round
   mdal allocate --budget 60 --weights 0.5 0.3 0.2 --spent 20 20 20
@@ -40,6 +41,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True)
-    for part in (_demo, _experiments, _lists, _allocate):
+    for part in (_demo, _session, _experiments, _lists, _allocate):
         part.add_to(commands)
     return parser

@@ -1,0 +1,592 @@
+"""Labelling over days, with people, tools and interruptions.
+
+A :class:`Session` is a folder: the samples, a :class:`mdal.labels.LabelStore` with
+every label, the learner of the last round, and tasks for the tools that people use.
+Each step can be repeated, and an interrupted one goes on to the same result.
+"""
+
+import base64
+import hashlib
+import io
+import json
+import mimetypes
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+
+from . import plotting, report
+from ._atomic import write_whole
+from ._pools import NewPool, image_file, read_array
+from ._validation import check_count, check_option
+from .exchange import (
+    Task,
+    label_studio_config,
+    label_studio_tasks,
+    read_votes,
+    sheet,
+    task_lines,
+    task_sheet,
+)
+from .labels import RULES, Asked, LabelStore, Vote, check_name
+from .learner import CompositeActiveLearner, Round
+from .net import CompositeNet
+
+__all__ = ["Session"]
+
+_STORE, _SAMPLES, _LEARNER, _TASKS = "labels.sqlite", "samples.npy", "learner", "tasks"
+NETS = ("composite", "logistic_regression")
+
+
+class Session:
+    """A labelling session in a folder.
+
+    Make a new one with :meth:`create`; the constructor opens one. As long as it is
+    open, no other process can.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        The folder.
+
+    Attributes
+    ----------
+    store : mdal.labels.LabelStore
+        All labels, and the rounds.
+    settings : dict
+        What the session was made with.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from mdal.labels import Vote
+    >>> from mdal.session import Session
+    >>> X = np.random.default_rng(0).normal(size=(60, 3))
+    >>> ids, domains = [f"s{i}" for i in range(60)], ["shop", "ward"] * 30
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Session.create(pathlib.Path(folder, "mine"), X, ids, domains,
+    ...                    classes=["no", "yes"], budget=6, net="logistic_regression")
+    ...     with Session(pathlib.Path(folder, "mine")) as session:
+    ...         for _ in range(2):
+    ...             asked = session.query()
+    ...             _ = session.store.add(
+    ...                 Vote(f"s{row}", "yes" if X[row, 0] > 0 else "no", "Ann")
+    ...                 for row in asked.rows)
+    ...         sum(session.status()["labelled"].values())
+    12
+    """
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        if not (self.folder / _STORE).is_file():
+            raise FileNotFoundError(
+                f"{folder} has no session; make one with mdal session init"
+            )
+        self.store = LabelStore(self.folder / _STORE)
+        self.settings = self.store.about
+
+    @classmethod
+    def create(
+        cls,
+        folder,
+        X,
+        ids,
+        domains,
+        *,
+        classes=None,
+        labels=None,
+        shown=None,
+        kind="features",
+        images="",
+        name=None,
+        budget=20,
+        total=None,
+        strategy="grads",
+        allocation="optimal",
+        method="cal",
+        net="composite",
+        max_epochs=30,
+        rule="raise",
+        seed=0,
+    ) -> None:
+        """Make the folder of a new session.
+
+        Parameters
+        ----------
+        folder : str or path-like
+            Where; it must have no session yet.
+        X : array-like of shape (n_samples, ...)
+            Samples, as the learner is to see them.
+        ids, domains : sequence of str
+            Of each sample.
+        classes : sequence of str, default=None
+            All classes; None is any.
+        labels : sequence of (str or None), default=None
+            Labels that are known already. They count as ground truth.
+        shown : sequence of str, default=None
+            What people see of each sample.
+        kind : {"features", "text", "image"}, default="features"
+            What that is. Images without an address are drawn from X.
+        images : str or path-like, default=""
+            The folder to which addresses of images refer.
+        name : str, default=None
+            Of the session; None is the folder's.
+        budget : int, default=20
+            Labels in a round.
+        total : int, default=None
+            Labels in all, for the status.
+        strategy, allocation, method : str
+            As of :class:`mdal.CompositeActiveLearner`.
+        net : {"composite", "logistic_regression"}, default="composite"
+            What is trained.
+        max_epochs : int, default=30
+            How long, for a composite net.
+        rule : {"raise", "majority", "latest"}, default="raise"
+            See :meth:`mdal.labels.LabelStore.y_mask`.
+        seed : int, default=0
+            Where all randomness comes from.
+        """
+        folder = Path(folder)
+        if (folder / _STORE).exists():
+            raise FileExistsError(f"{folder} has a session already; choose another")
+        X = np.ascontiguousarray(X, dtype=np.float32)
+        if X.ndim < 2 or len(X) != len(ids) or not np.isfinite(X).all():
+            raise ValueError(
+                f"X has shape {X.shape} for {len(ids)} ids; pass finite numbers, with "
+                "one sample for each id"
+            )
+        settings = {
+            "name": check_name(folder.resolve().name if name is None else name, "name"),
+            "kind": check_option(kind, "kind", {"features", "text", "image"}),
+            "images": str(images),
+            "budget": check_count(budget, "budget", minimum=1),
+            "total": None if total is None else check_count(total, "total", minimum=1),
+            "strategy": strategy,
+            "allocation": allocation,
+            "method": method,
+            "net": check_option(net, "net", NETS),
+            "max_epochs": check_count(max_epochs, "max_epochs", minimum=1),
+            "rule": check_option(rule, "rule", RULES),
+            "seed": check_count(seed, "seed"),
+        }
+        content = io.BytesIO()
+        np.save(content, X, allow_pickle=False)
+        settings["sha256"] = hashlib.sha256(content.getvalue()).hexdigest()
+        # What is wrong with the settings is to be said now, not at the first query.
+        nothing = np.full(len(X), None)
+        _learner(settings, classes, 0).fit(X, np.array(domains, dtype=object), nothing)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / _SAMPLES, content.getvalue())
+        known = [] if labels is None else zip(ids, labels, strict=True)
+        LabelStore.create(
+            folder / _STORE,
+            ids,
+            domains,
+            classes=classes,
+            shown=shown,
+            votes=[
+                Vote(id, y, "given", None, True) for id, y in known if y is not None
+            ],
+            about=settings,
+        )
+
+    @classmethod
+    def create_from(cls, folder, pool: NewPool, **settings) -> None:
+        """Make the folder of a new session from a pool that was read from a file."""
+        parts = pool._asdict()
+        cls.create(folder, parts.pop("X"), parts.pop("ids"), **parts, **settings)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self) -> None:
+        """Close the session, for others to open."""
+        self.store.close()
+
+    @property
+    def name(self) -> str:
+        """The session's name, which is in its tasks."""
+        return self.settings["name"]
+
+    def samples(self) -> NDArray:
+        """Return the samples, as the learner sees them.
+
+        Returns
+        -------
+        ndarray of float32
+        """
+        path = self.folder / _SAMPLES
+        X = read_array(path)
+        if hashlib.sha256(path.read_bytes()).hexdigest() != self.settings["sha256"]:
+            raise ValueError(
+                f"{path} is not what the session was made with; restore it from a copy"
+            )
+        return np.array(X)
+
+    def labels(self) -> NDArray:
+        """Return the label of each sample by the session's rule, None without one.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self.store.y_mask(self.settings["rule"])
+
+    def query(self, n=None, *, new_round=False) -> Asked:
+        """Fit the learner, and pick the samples of the next round.
+
+        As long as samples of the last round are neither labelled nor skipped, they are
+        returned again.
+
+        Parameters
+        ----------
+        n : int, default=None
+            Labels in the round; None is the session's budget.
+        new_round : bool, default=False
+            Whether to begin a new round even so. What is open may be picked again.
+
+        Returns
+        -------
+        Asked
+            Its tasks are in the folder ``tasks``. Without rows if everything is
+            labelled.
+        """
+        n = self.settings["budget"] if n is None else check_count(n, "n", minimum=1)
+        labels, skipped = self.labels(), self.store.skipped()
+        rounds = self.store.rounds()
+        if rounds and not new_round and self.open_rows(rounds[-1], labels, skipped):
+            self.write_tasks(rounds[-1])
+            return rounds[-1]
+        free = ~skipped & np.array([label is None for label in labels])
+        if not free.any():
+            return Asked(len(rounds), [], [], {}, "")
+        X, domains = self.samples(), self.store.domains
+        learner = self._last_learner(X, len(rounds))
+        learner.fit(X, domains, labels, exclude=skipped)
+        asked = min(n, int(free.sum()))
+        rows, predictions = learner.query(asked), None
+        if hasattr(learner, "net_"):
+            predictions = learner.predict(X[rows], domains[rows]).tolist()
+        about = {
+            "budget": dict(learner.allocate_budget(asked)),
+            "bought": _plain(asdict(learner.history_[-1])),
+            "alpha": _plain(getattr(learner, "alpha_", None)),
+        }
+        learner.save(self.folder / _LEARNER)
+        self.store.add_round(rows, predictions, about=about)
+        self.write_tasks(self.store.rounds()[-1])
+        return self.store.rounds()[-1]
+
+    def _last_learner(self, X, number: int) -> CompositeActiveLearner:
+        """Return the learner of a round, which remembers the last one if it can."""
+        new = _learner(self.settings, self.store.classes, number)
+        if not (self.folder / _LEARNER).is_dir():
+            return new
+        try:
+            others = {} if isinstance(new.net, CompositeNet) else {"net": new.net}
+            last = CompositeActiveLearner.load(self.folder / _LEARNER, X, **others)
+        except (ValueError, OSError) as error:
+            warnings.warn(
+                f"the learner of the last round cannot be read ({error}); this round "
+                "is not compared with it, and nothing else is lost",
+                stacklevel=3,
+            )
+            return new
+        return last.set_params(random_state=new.random_state)
+
+    def open_rows(self, asked: Asked, labels=None, skipped=None) -> list[int]:
+        """Return those rows of a round that are neither labelled nor skipped.
+
+        Parameters
+        ----------
+        asked : Asked
+            The round.
+        labels, skipped : ndarray, default=None
+            Those of the session, if they are known already.
+
+        Returns
+        -------
+        list of int
+        """
+        labels = self.labels() if labels is None else labels
+        skipped = self.store.skipped() if skipped is None else skipped
+        return [row for row in asked.rows if labels[row] is None and not skipped[row]]
+
+    def tasks(self, asked: Asked) -> list[Task]:
+        """Return the tasks of a round.
+
+        Parameters
+        ----------
+        asked : Asked
+            The round.
+
+        Returns
+        -------
+        list of Task
+        """
+        shown = self._shown(asked.rows)
+        return [
+            Task(
+                self.store.ids[row], self.store.domains[row], asked.number, rank, *rest
+            )
+            for rank, (row, *rest) in enumerate(
+                zip(asked.rows, shown, asked.predictions, strict=True), start=1
+            )
+        ]
+
+    def _shown(self, rows) -> list[str]:
+        shown = self.store.shown(rows)
+        if self.settings["kind"] != "image":
+            return shown
+        X = self.samples() if "" in shown else None
+        return [
+            _drawn(X[row]) if not text else _embedded(text, self.settings["images"])
+            for row, text in zip(rows, shown, strict=True)
+        ]
+
+    def write_tasks(self, asked: Asked) -> None:
+        """Write the tasks of a round, in every form, to the folder ``tasks``.
+
+        Parameters
+        ----------
+        asked : Asked
+            The round.
+        """
+        folder = self.folder / _TASKS
+        folder.mkdir(exist_ok=True)
+        tasks, classes = self.tasks(asked), self.store.classes
+        made = label_studio_tasks(tasks, session=self.name, classes=classes)
+        config = label_studio_config(self.settings["kind"], classes)
+        for name, text in (
+            ("label_studio_config.xml", config),
+            (f"round-{asked.number}.json", json.dumps(made, allow_nan=False, indent=1)),
+            (f"round-{asked.number}.jsonl", task_lines(tasks)),
+            (f"round-{asked.number}.csv", task_sheet(tasks)),
+        ):
+            write_whole(folder / name, text.encode())
+
+    def add_file(self, path, *, annotator: str = "") -> int:
+        """Add the votes in a file, all or none; return how many of them are new.
+
+        Parameters
+        ----------
+        path : str or path-like
+            See :func:`mdal.exchange.read_votes`.
+        annotator : str, default=""
+            Who has labelled, where the file does not say.
+
+        Returns
+        -------
+        int
+        """
+        votes = read_votes(path, session=self.name, annotator=annotator)
+        return self.store.add(votes, source=Path(path).name)
+
+    def status(self) -> dict:
+        """Return where the session stands.
+
+        Returns
+        -------
+        dict
+            ``labelled``, ``skipped``, ``left`` and ``by_round`` by domain, ``rounds``,
+            ``open`` (of the last round), ``budget_left``, and ``bought``: a
+            :class:`mdal.learner.Round` with what the labels before the last query have
+            bought, or None.
+        """
+        labels, skipped = self.labels(), self.store.skipped()
+        labelled = np.array([label is not None for label in labels], dtype=bool)
+        rounds = self.store.rounds()
+        names = sorted(set(self.store.domains))
+
+        def by_domain(mask) -> dict:
+            return {d: int((mask & (self.store.domains == d)).sum()) for d in names}
+
+        by_round = []
+        for each in rounds:
+            here = np.zeros(len(self.store), dtype=bool)
+            here[each.rows] = True
+            by_round.append(by_domain(here & labelled))
+        total = self.settings["total"]
+        return {
+            "labelled": by_domain(labelled),
+            "skipped": by_domain(skipped),
+            "left": by_domain(~labelled & ~skipped),
+            "by_round": by_round,
+            "rounds": len(rounds),
+            "open": len(self.open_rows(rounds[-1], labels, skipped)) if rounds else 0,
+            "budget_left": None if total is None else total - int(labelled.sum()),
+            "bought": Round(**rounds[-1].about["bought"]) if rounds else None,
+        }
+
+    def status_rows(self) -> list[dict]:
+        """Return the status as rows of a table, one for each domain.
+
+        Returns
+        -------
+        list of dict
+        """
+        status = self.status()
+        parts = {part: status[part] for part in ("labelled", "skipped", "left")}
+        parts |= {f"round {n}": each for n, each in enumerate(status["by_round"])}
+        rows = [
+            {"domain": domain, **{name: part[domain] for name, part in parts.items()}}
+            for domain in status["labelled"]
+        ]
+        total = {name: sum(part.values()) for name, part in parts.items()}
+        return [*rows, {"domain": "all", **total}]
+
+    def export(self, path) -> int:
+        """Write all labels as CSV; return their number.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where.
+
+        Returns
+        -------
+        int
+        """
+        voters, labels = {}, self.labels()
+        for vote in self.store.votes():
+            voters.setdefault(vote["id"], {})[vote["annotator"]] = vote
+        rows = []
+        for id, domain, label in zip(
+            self.store.ids, self.store.domains, labels, strict=True
+        ):
+            if label is not None:
+                by = ", ".join(sorted(voters[id]))
+                number = next(iter(voters[id].values()))["round"]
+                rows.append(
+                    {"id": id, "domain": domain, "label": label, "annotators": by}
+                    | {"round": number}
+                )
+        columns = ("id", "domain", "label", "annotators", "round")
+        write_whole(Path(path), sheet(rows, columns).encode())
+        return len(rows)
+
+    def write_report(self, path) -> Path:
+        """Write the status, and what rounds have bought, as one HTML page.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where.
+
+        Returns
+        -------
+        Path
+        """
+        rounds, status = self.store.rounds(), self.status()
+        where = [report.table(self.status_rows())]
+        if status["open"]:
+            where.append(f"{status['open']} samples of the last round are open.")
+        if status["budget_left"] is not None:
+            where.append(f"{status['budget_left']} labels of the budget are left.")
+        sections = [("", [f"{len(self.store)} samples."]), ("Labels", where)]
+        bought = [Round(**each.about["bought"]) for each in rounds]
+        rows = [
+            {
+                "round": number,
+                "labels before it": each.labels,
+                "new labels foreseen (%)": _percent(each.accuracy_on_new),
+                "predictions as before (%)": _percent(each.agreement),
+            }
+            for number, each in enumerate(bought)
+        ]
+        if rows:
+            sections.append(("What labels have bought", [report.table(rows)]))
+        sections += self._pictures(rounds)
+        return report.write_page(path, f"Labelling session {self.name}", sections)
+
+    def _pictures(self, rounds: list[Asked]) -> list[tuple]:
+        records, spent = [], {}
+        for each in rounds:
+            for domain, n in each.about["budget"].items():
+                spent[domain] = spent.get(domain, 0) + n
+            records.append(
+                {"name": self.name, "seed": 0, "round": each.number}
+                | {"labels": sum(spent.values()), "spent": dict(spent)}
+            )
+        parts = []
+        if records:
+            words = "Samples asked for in each round, by domain."
+            figure = plotting.budgets_by_round(records, name=self.name)
+            parts.append(report.picture(figure, words, caption=words))
+        alpha = rounds[-1].about["alpha"] if rounds else None
+        if alpha is not None:
+            words = (
+                "Alpha: how much the labels of a domain (columns) have to say about a "
+                "domain (rows). Its column means decide the budget."
+            )
+            names = sorted(set(self.store.domains))
+            figure = plotting.alpha_heat_map(alpha, names)
+            parts.append(report.picture(figure, words, caption=words))
+        return [("Where the labels go", parts)] if parts else []
+
+
+def _learner(settings: Mapping, classes, number: int) -> CompositeActiveLearner:
+    """Return the learner of a round, with a seed of its own."""
+    state = np.random.SeedSequence([settings["seed"], number]).generate_state(1)
+    net = LogisticRegression(max_iter=1000)
+    if settings["net"] == "composite":
+        net = CompositeNet(max_epochs=settings["max_epochs"])
+    return CompositeActiveLearner(
+        net,
+        strategy=settings["strategy"],
+        allocation=settings["allocation"],
+        method=settings["method"],
+        classes=classes,
+        budget_per_round=settings["budget"],
+        random_state=int(state[0]),
+    )
+
+
+def _plain(value):
+    """Return values as JSON has them."""
+    if isinstance(value, np.ndarray):
+        return value.round(6).tolist()
+    if isinstance(value, dict):
+        return {str(key): _plain(part) for key, part in value.items()}
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _percent(share) -> str:
+    return "" if share is None else f"{100 * share:.1f}"
+
+
+def _embedded(address: str, folder: str) -> str:
+    """Return an image's address, or the image itself where it is a file."""
+    if address.startswith(("http://", "https://", "data:image/")):
+        return address
+    path = image_file(address, Path(folder))
+    kind = mimetypes.guess_type(path.name)[0] or "image/png"
+    return _address(path.read_bytes(), kind)
+
+
+def _drawn(sample: NDArray) -> str:
+    """Return a sample of two or three dimensions as an image."""
+    try:
+        from PIL import Image
+    except ImportError:
+        raise ImportError("images need Pillow; install mdal-learn[session]") from None
+    low, high = float(sample.min()), float(sample.max())
+    grey = np.uint8(255 * (sample - low) / ((high - low) or 1.0))
+    if grey.ndim == 3:
+        grey = grey.transpose(1, 2, 0)
+        grey = grey if grey.shape[2] == 3 else grey[:, :, 0]
+    content = io.BytesIO()
+    Image.fromarray(grey).resize((224, 224)).save(content, "PNG")
+    return _address(content.getvalue(), "image/png")
+
+
+def _address(content: bytes, kind: str) -> str:
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
