@@ -405,6 +405,10 @@ class LabelStore:
             The first is 0.
         """
         rows = [int(row) for row in rows]
+        if len(set(rows)) < len(rows) or not set(rows) <= set(range(len(self))):
+            raise ValueError(
+                f"rows={rows!r:.80}; pass different row numbers below {len(self)}"
+            )
         predictions = [None] * len(rows) if predictions is None else list(predictions)
         ((number,),) = self._rows("SELECT count(*) FROM rounds")
         text = json.dumps(dict(about or {}), allow_nan=False)
