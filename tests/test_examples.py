@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from mdal._commands import main
+from mdal.session import Session
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
@@ -27,7 +30,7 @@ def run(name, *arguments, answers="", folder=None):
 
 def test_every_example_is_run_here():
     tested = {"label_by_hand", "grid_search", "frozen_embeddings", "split_a_budget"}
-    tested |= {"custom_encoder", "custom_strategy"}
+    tested |= {"custom_encoder", "custom_strategy", "session_on_digits"}
     assert {path.stem for path in EXAMPLES.glob("*.py")} == tested
 
 
@@ -63,6 +66,22 @@ def test_a_budget_is_split_between_cameras():
     )
     assert sum(optimal) == sum(uniform) == 120
     assert optimal[0] < uniform[0]  # "all three", which the others cover
+
+
+def test_a_session_on_digits_has_somebody_who_labels(tmp_path):
+    run("session_on_digits", "make", folder=tmp_path)
+    place, table = str(tmp_path / "digits"), str(tmp_path / "digits.csv")
+    classes = [str(digit) for digit in range(10)]
+    pool = ["--array", str(tmp_path / "digits.npy"), "--domain", "camera"]
+    assert not main(
+        ["session", "init", place, "--data", table, *pool, "--classes", *classes]
+    )
+    assert not main(["session", "query", place])
+    run("session_on_digits", "label", "digits/tasks/round-0.csv", folder=tmp_path)
+    labelled = str(tmp_path / "digits/tasks/round-0-labelled.csv")
+    assert not main(["session", "import", place, labelled])
+    with Session(place) as session:
+        assert sum(session.status()["labelled"].values()) == 20
 
 
 @pytest.mark.parametrize("name", ["custom_encoder", "custom_strategy"])
