@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from .. import plotting, report
-from ..experiment import area_under_curve, markdown, paired, table
+from ..experiment import area_under_curve, markdown, paired, table, with_deviation
 
 _DPI = 130
 
@@ -77,7 +77,7 @@ def _table(records: list[dict]):
     cells = [
         {
             (f"{key} labels" if isinstance(key, int) else key): (
-                f"{value[0]:.1f} ± {value[1]:.1f}"
+                with_deviation(value, row["seeds"])
                 if isinstance(value, tuple)
                 else value
             )

@@ -17,6 +17,7 @@ from ._statistics import (
     markdown,
     paired,
     table,
+    with_deviation,
 )
 
 __all__ = [
@@ -31,4 +32,5 @@ __all__ = [
     "resolve",
     "run",
     "table",
+    "with_deviation",
 ]

@@ -142,15 +142,39 @@ def markdown(rows: list[dict]) -> str:
         columns.append("average")
     heads = [f"{c} labels" if isinstance(c, int) else c for c in columns]
     lines = [heads, ["---"] * len(heads)]
-    lines += [[_cell(row.get(column)) for column in columns] for row in rows]
+    lines += [[_cell(row.get(column), row) for column in columns] for row in rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _cell(value) -> str:
+def with_deviation(value: tuple[float, float], seeds: int | None) -> str:
+    """Return a mean and its deviation as text; a single seed has none.
+
+    Parameters
+    ----------
+    value : tuple of float
+        From :func:`table`.
+    seeds : int or None
+        Of how many seeds; None is several.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from mdal.experiment import with_deviation
+    >>> with_deviation((55.0, 7.07), 2), with_deviation((55.0, 0.0), 1)
+    ('55.0 ± 7.1', '55.0')
+    """
+    mean, deviation = value
+    return f"{mean:.1f}" if seeds == 1 else f"{mean:.1f} ± {deviation:.1f}"
+
+
+def _cell(value, row: dict) -> str:
     if value is None:
         return ""
     if isinstance(value, tuple):
-        return f"{value[0]:.1f} ± {value[1]:.1f}"
+        return with_deviation(value, row.get("seeds"))
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
