@@ -1,7 +1,6 @@
 """Pools in files: a table with ids and domains, and what samples are."""
 
-import csv
-import io
+import struct
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,6 +9,8 @@ from numpy.typing import NDArray
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
+
+from ._sheets import is_number, read_sheet
 
 _ARRAY = b"\x93NUMPY"
 _COMPONENTS = 100  # of texts
@@ -46,7 +47,11 @@ def read_pool(
     label=None,
     size=32,
 ) -> NewPool:
-    """Read a pool from a table; `text` to `features` say what samples are."""
+    """Read a pool from a table.
+
+    `array` or `features` is what the learner sees, `text` or `image` what people do;
+    without the former, the learner sees the words of texts, or small images.
+    """
     path = Path(path)
     table = read_table(path)
     given = [name for name in (id, domain, text, image, label) if name is not None]
@@ -56,55 +61,75 @@ def read_pool(
                 f"{path} has no column {name!r}; it has {', '.join(table)}: name "
                 "columns with --id, --domain, --text, --image, --features or --label"
             )
-    if sum(part is not None for part in (text, image, array, features)) > 1:
-        raise ValueError("pass one of --text, --image, --array and --features")
-    ids = [_word(value) for value in table[id]]
+    if (text is not None and image is not None) or (array and features):
+        raise ValueError(
+            "pass one of --text and --image, one of --array and --features"
+        )
+    ids, domains = (_names(table[name], name, path) for name in (id, domain))
     shown, kind = [""] * len(ids), "features"
-    if text is not None:
-        shown, kind = [_word(value) for value in table[text]], "text"
-        X = text_features(shown)
-    elif image is not None:
-        shown, kind = [_word(value) for value in table[image]], "image"
-        X = np.stack([_image(name, path.parent, size) for name in shown])
-    elif array is not None:
+    if text is not None or image is not None:
+        kind = "image" if text is None else "text"
+        shown = [_word(value) for value in table[text or image]]
+    if array is not None:
         X = read_array(array)
-        kind = "image" if X.ndim > 2 else "features"
+        kind = "image" if kind == "features" and X.ndim > 2 else kind
+        if len(X) != len(ids):
+            raise ValueError(f"{array} has {len(X)} samples, but {path} {len(ids)} ids")
+    elif features is not None or kind == "features":
+        features = features or _number_columns(table, given, path)
+        X = _columns(table, features, path)
+        shown = shown if any(shown) else _lines(table, features, len(ids))
+    elif kind == "text":
+        X = text_features(shown)
     else:
-        columns = features or [
-            c for c in table if c not in given and _numeric(table[c])
-        ]
-        X, shown = _columns(table, columns, path), _lines(table, columns, len(ids))
-    if len(X) != len(ids):
-        raise ValueError(f"{array} has {len(X)} samples, but {path} {len(ids)} ids")
+        X = np.stack([_image(name, path.parent, size) for name in shown])
     X = np.ascontiguousarray(X, dtype=np.float32)
     if not np.isfinite(X).all():
         raise ValueError("samples contain NaN or infinity; replace it by a number")
     labels = [None] * len(ids) if label is None else [_word(v) for v in table[label]]
-    domains = [_word(value) for value in table[domain]]
     return NewPool(ids, domains, shown, X, kind, [value or None for value in labels])
+
+
+def _names(values: list, column: str, path: Path) -> list[str]:
+    names = [_word(value) for value in values]
+    if "" in names:
+        raise ValueError(
+            f"{path} has nothing in column {column!r} of sample {names.index('') + 1}; "
+            "fill it in"
+        )
+    return names
+
+
+def _number_columns(table: dict, given: list[str], path: Path) -> list[str]:
+    """Return the columns that have numbers and no other name."""
+    found = []
+    for name, values in table.items():
+        filled = [value for value in values if _word(value)]
+        if name in given or not filled or not _numeric(filled):
+            continue
+        if name.lower() == "label":
+            raise ValueError(
+                f"column {name!r} of {path} may be the answer; name it with --label, "
+                "or the columns to learn from with --features"
+            )
+        found.append(name)
+    return found
 
 
 def read_table(path: Path) -> dict[str, list]:
     """Return the columns of a CSV or Parquet file."""
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist; pass a CSV or Parquet file")
-    if path.suffix == ".parquet":
-        return _read_parquet(path)
-    if path.suffix != ".csv":
+    if path.suffix.lower() == ".parquet":
+        table = _read_parquet(path)
+    elif path.suffix.lower() == ".csv":
+        names, rows = read_sheet(path)
+        table = {name: [row[name] for row in rows] for name in names}
+    else:
         raise ValueError(f"{path} ends in {path.suffix!r}; pass .csv or .parquet")
-    try:
-        reader = csv.reader(io.StringIO(path.read_text("utf-8-sig")), strict=True)
-        names, *rows = [row for row in reader if row] or [[]]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{path} cannot be read as CSV in UTF-8: {error}") from None
-    for number, row in enumerate(rows, start=2):
-        if len(row) != len(names):
-            raise ValueError(
-                f"{path}, row {number}, has {len(row)} cells for {len(names)} columns"
-            )
-    if len(set(names)) < len(names) or not rows:
-        raise ValueError(f"{path} needs a line of different names, and rows below it")
-    return {name: [row[i] for row in rows] for i, name in enumerate(names)}
+    if not table or not next(iter(table.values())):
+        raise ValueError(f"{path} has no sample; pass at least one")
+    return table
 
 
 def _read_parquet(path: Path) -> dict[str, list]:
@@ -157,8 +182,8 @@ def text_features(texts: list[str]) -> NDArray:
 
 
 def _word(value) -> str:
-    """Return a cell as text; whole numbers have no point."""
-    if value is None:
+    """Return a cell as text; whole numbers have no point, NaN is nothing."""
+    if value is None or value != value:
         return ""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -166,11 +191,10 @@ def _word(value) -> str:
 
 
 def _numeric(values: list) -> bool:
-    try:
-        np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        return False
-    return True
+    return all(
+        isinstance(value, int | float) or (isinstance(value, str) and is_number(value))
+        for value in values
+    )
 
 
 def _columns(table: dict, columns: list[str], path: Path) -> NDArray:
@@ -181,7 +205,11 @@ def _columns(table: dict, columns: list[str], path: Path) -> NDArray:
         )
     for name in columns:
         if not _numeric(table[name]):
-            raise ValueError(f"column {name!r} of {path} has cells that are no numbers")
+            wrong = next(value for value in table[name] if not _numeric([value]))
+            raise ValueError(
+                f"column {name!r} of {path} has the cell {wrong!r:.80}; fill in a "
+                "number, or choose other columns with --features"
+            )
     return np.array([table[name] for name in columns], dtype=np.float64).T
 
 
@@ -192,6 +220,11 @@ def _lines(table: dict, columns: list[str], n: int) -> list[str]:
 
 def image_file(name: str, folder: Path) -> Path:
     """Return the file of an image, which is below the folder of its table."""
+    if "://" in name:
+        raise ValueError(
+            f"image {name!r:.80} is not on this machine; pass what the learner is to "
+            "see with --array or --features"
+        )
     path = (folder / name).resolve()
     if not path.is_relative_to(folder.resolve()):
         raise ValueError(f"image {name!r:.80} is outside of {folder}; keep them there")
@@ -210,6 +243,9 @@ def _image(name: str, folder: Path, size: int) -> NDArray:
     try:
         with Image.open(path) as image:
             small = image.convert("RGB").resize((size, size))
-    except (UnidentifiedImageError, Image.DecompressionBombError, OSError) as error:
+    except (
+        *(UnidentifiedImageError, Image.DecompressionBombError, OSError),
+        *(SyntaxError, EOFError, ValueError, struct.error),
+    ) as error:
         raise ValueError(f"image {path} cannot be read: {error}") from None
     return np.asarray(small, dtype=np.float32).transpose(2, 0, 1) / 255

@@ -4,14 +4,13 @@ Label Studio reads and writes JSON; everybody else gets JSON lines or CSV. What 
 is checked as a whole before any of it is used: files come from elsewhere.
 """
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 from xml.sax.saxutils import quoteattr
 
+from ._sheets import read_sheet, sheet
 from .labels import Vote, check_name
 
 __all__ = [
@@ -25,7 +24,10 @@ __all__ = [
 ]
 
 KINDS = {"text": "Text", "image": "Image", "features": "Text"}
-_COLUMNS = ("id", "domain", "round", "rank", "shown", "prediction", "label")
+_COLUMNS = (
+    *("id", "domain", "round", "rank", "shown", "prediction", "session", "label"),
+)
+_LONGEST = 30_000  # characters that a cell of a spreadsheet can have, and a few less
 _YES = {"1", "true", "yes", "y", "x"}
 _NO = {"", "0", "false", "no", "n"}
 
@@ -227,35 +229,61 @@ def _field(table, name: str, kind: type, what: str):
 
 
 def _vote(id: str, annotation) -> Vote:
-    result = _field(annotation, "result", list, f"an annotation of {id!r:.80}")
-    answers = []
-    for part in result:
-        if not isinstance(part, dict) or part.get("from_name") != "label":
-            continue
-        value = part.get("value")
-        value = value if isinstance(value, dict) else {}
-        answers += value.get("choices") or value.get("text") or []
+    what = f"an annotation of {id!r:.80}"
+    result = _field(annotation, "result", list, what)
+    for flag in ("was_cancelled", "ground_truth"):
+        if not isinstance(annotation.get(flag), bool | None):
+            raise ValueError(f"{what} has {flag}={annotation[flag]!r:.80}; pass a flag")
+    answers = [answer for part in result for answer in _answers(part, what)]
     if len(answers) > 1:
         raise ValueError(f"sample {id!r:.80} has several labels, {answers}; keep one")
-    who = annotation.get("completed_by", "")
-    if isinstance(who, dict):
-        who = who.get("email") or who.get("id", "")
-    skipped = bool(annotation.get("was_cancelled")) or not answers
+    if result and not answers and not annotation.get("was_cancelled"):
+        raise ValueError(
+            f"{what} says nothing about 'label'; nothing was imported: set the project "
+            "up with label_studio_config.xml"
+        )
+    skipped = annotation.get("was_cancelled") or not answers
     return Vote(
         id,
         None if skipped else answers[0],
-        str(who),
+        _annotator(annotation.get("completed_by"), what),
         annotation.get("updated_at") or annotation.get("created_at"),
         bool(annotation.get("ground_truth")),
     )
 
 
-def task_lines(tasks: Sequence[Task]) -> str:
+def _answers(part, what: str) -> list[str]:
+    """Return the labels in one part of an annotation's result."""
+    if not isinstance(part, dict) or part.get("from_name") != "label":
+        return []
+    value = part.get("value")
+    value = value if isinstance(value, dict) else {}
+    answers = value.get("choices") or value.get("text") or []
+    if not isinstance(answers, list) or not all(isinstance(a, str) for a in answers):
+        raise ValueError(f"{what} has the value {value!r:.80}; nothing was imported")
+    return answers
+
+
+def _annotator(who, what: str) -> str:
+    """Return a name: of a person with an email address, of a number, or of nobody."""
+    if isinstance(who, dict):
+        who = who.get("email") or who.get("id")
+    if who is None:
+        return ""
+    if isinstance(who, bool) or not isinstance(who, str | int):
+        raise ValueError(f"{what} is by {who!r:.80}; pass a name or a number")
+    return str(who)
+
+
+def task_lines(tasks: Sequence[Task], *, session: str) -> str:
     """Return tasks as JSON lines, one for each sample.
 
     Parameters
     ----------
     tasks : sequence of Task
+        The samples of one round.
+    session : str
+        The session's name, by which :func:`read_votes` knows its own.
 
     Returns
     -------
@@ -264,24 +292,26 @@ def task_lines(tasks: Sequence[Task]) -> str:
     Examples
     --------
     >>> from mdal.exchange import Task, task_lines
-    >>> print(task_lines([Task("s1", "shop", 0, 1, "A kettle.")]), end="")
-    {"id": "s1", "domain": "shop", "round": 0, "rank": 1, "shown": "A kettle.", \
-"prediction": null, "label": null}
+    >>> print(task_lines([Task("s1", "shop", 0, 1, "A cup.")], session="x"), end="")
+    {"id": "s1", "domain": "shop", "round": 0, "rank": 1, "shown": "A cup.", \
+"prediction": null, "session": "x", "label": null}
     """
+    more = {"session": session, "label": None}
     return "".join(
-        json.dumps({**task._asdict(), "label": None}, allow_nan=False) + "\n"
-        for task in tasks
+        json.dumps({**task._asdict(), **more}, allow_nan=False) + "\n" for task in tasks
     )
 
 
-def task_sheet(tasks: Sequence[Task]) -> str:
+def task_sheet(tasks: Sequence[Task], *, session: str) -> str:
     """Return tasks as CSV with an empty column for labels.
 
-    A text that a spreadsheet would run as a formula gets an apostrophe before it.
+    A text that a spreadsheet would run as a formula gets an apostrophe before it, and
+    a very long one is cut off.
 
     Parameters
     ----------
-    tasks : sequence of Task
+    tasks, session
+        As in :func:`task_lines`.
 
     Returns
     -------
@@ -290,35 +320,24 @@ def task_sheet(tasks: Sequence[Task]) -> str:
     Examples
     --------
     >>> from mdal.exchange import Task, task_sheet
-    >>> print(task_sheet([Task("s1", "shop", 0, 1, "=1+1")]), end="")
-    id,domain,round,rank,shown,prediction,label
-    s1,shop,0,1,'=1+1,,
+    >>> print(task_sheet([Task("s1", "shop", 0, 1, "=1+1")], session="x"), end="")
+    id,domain,round,rank,shown,prediction,session,label
+    s1,shop,0,1,'=1+1,,x,
     """
-    rows = [{**task._asdict(), "label": ""} for task in tasks]
+    rows = [
+        {**task._asdict(), "shown": task.shown[:_LONGEST], "session": session}
+        for task in tasks
+    ]
     return sheet(rows, _COLUMNS)
-
-
-def sheet(rows: Sequence[dict], columns: Sequence[str]) -> str:
-    """Return rows as CSV in which no cell is a formula."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n", extrasaction="ignore")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({name: _no_formula(row.get(name)) for name in columns})
-    return text.getvalue()
-
-
-def _no_formula(value):
-    risky = isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r")
-    return f"'{value}" if risky else value
 
 
 def read_votes(path, *, session: str, annotator: str = "") -> list[Vote]:
     r"""Return the votes in a file, by its ending.
 
     ``.json`` is what Label Studio exports. ``.jsonl`` (or ``.ndjson``) and ``.csv``
-    have ``id`` and ``label`` and may have ``annotator``, ``time``, ``skipped`` and
-    ``ground_truth``; a line without a label that is not skipped says nothing.
+    have ``id`` and ``label`` and may have ``annotator``, ``time``, ``skipped``,
+    ``ground_truth`` and ``session``; a line without a label that is not skipped says
+    nothing.
 
     Parameters
     ----------
@@ -346,20 +365,25 @@ def read_votes(path, *, session: str, annotator: str = "") -> list[Vote]:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist; pass a file of labels")
+    kind = path.suffix.lower()
+    if kind == ".csv":
+        names, rows = read_sheet(path)
+        _check_names(names, f"{path}")
+        return _votes(enumerate(rows, start=2), path, session, annotator)
+    if kind not in (".json", ".jsonl", ".ndjson"):
+        raise ValueError(f"{path} ends in {path.suffix!r}; pass .json, .jsonl or .csv")
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is no text in UTF-8 ({error}); save it so") from None
-    if path.suffix == ".json":
+    if kind == ".json":
         return label_studio_votes(_json(text, path), session=session)
-    if path.suffix in (".jsonl", ".ndjson"):
-        lines = [line for line in text.splitlines() if line.strip()]
-        rows = [_json(line, f"{path}, line {n}") for n, line in enumerate(lines, 1)]
-    elif path.suffix == ".csv":
-        rows = _table(text, path)
-    else:
-        raise ValueError(f"{path} ends in {path.suffix!r}; pass .json, .jsonl or .csv")
-    return _votes(rows, path, annotator)
+    rows = [
+        (number, _json(line, f"{path}, line {number}"))
+        for number, line in enumerate(text.split("\n"), start=1)
+        if line.strip()
+    ]
+    return _votes(rows, path, session, annotator)
 
 
 def _json(text: str, where):
@@ -372,41 +396,24 @@ def _json(text: str, where):
         raise ValueError(f"{where} cannot be read as JSON: {error}") from None
 
 
-def _table(text: str, path) -> list[dict]:
-    first = text.partition("\n")[0]
-    delimiter = ";" if first.count(";") > first.count(",") else ","
-    try:
-        rows = list(csv.DictReader(io.StringIO(text), delimiter=delimiter, strict=True))
-    except csv.Error as error:
-        raise ValueError(f"{path} cannot be read as CSV: {error}") from None
-    for number, row in enumerate(rows, start=2):
-        if None in row or None in row.values():
-            raise ValueError(
-                f"{path}, line {number}, has not as many cells as the first"
-            )
-    return rows
+def _check_names(names, where: str) -> None:
+    if not {"id", "label"} <= set(names):
+        raise ValueError(f"{where} has no id or no label; name the columns so")
 
 
-def _votes(rows: list, path, annotator: str) -> list[Vote]:
+def _votes(rows, path, session: str, annotator: str) -> list[Vote]:
     votes, seen = [], set()
-    for number, row in enumerate(rows, start=1):
-        where = f"{path}, entry {number},"
-        if not isinstance(row, dict) or not {"id", "label"} <= set(row):
-            raise ValueError(f"{where} has no id or no label; name the columns so")
-        skipped = _flag(row.get("skipped"), where, "skipped")
-        label = row["label"]
-        label = label.strip() if isinstance(label, str) else label
-        if label in ("", None) and not skipped:
+    for number, row in rows:
+        where = f"{path}, line {number},"
+        _check_names(row if isinstance(row, dict) else (), where)
+        if row.get("session") not in (None, "", session):
+            raise ValueError(
+                f"{where} is of the session {row['session']!r:.80}, not of "
+                f"{session!r}; nothing was imported"
+            )
+        vote = _row_vote(row, where, annotator)
+        if vote is None:
             continue
-        vote = Vote(
-            row["id"],
-            None if skipped else label,
-            row.get("annotator") or annotator,
-            row.get("time") or None,
-            _flag(row.get("ground_truth"), where, "ground_truth"),
-        )
-        if not isinstance(vote.id, str):
-            raise ValueError(f"{where} has the id {vote.id!r:.80}; pass a string")
         if (key := (vote.id, vote.annotator, vote.time)) in seen:
             raise ValueError(
                 f"{where} is the second about {vote.id!r:.80} by the same annotator; "
@@ -415,6 +422,29 @@ def _votes(rows: list, path, annotator: str) -> list[Vote]:
         seen.add(key)
         votes.append(vote)
     return votes
+
+
+def _row_vote(row: dict, where: str, annotator: str) -> Vote | None:
+    """Return what a row says, if it says anything."""
+    for name in ("id", "label", "time"):
+        if not isinstance(row.get(name), str | None) or row["id"] is None:
+            raise ValueError(f"{where} has {name}={row.get(name)!r:.80}; pass a string")
+    label = (row["label"] or "").strip()
+    skipped = _flag(row.get("skipped"), where, "skipped")
+    if label and skipped:
+        raise ValueError(
+            f"{where} has the label {label!r:.80} and is skipped; keep one"
+        )
+    if not label and not skipped:
+        return None
+    who = row.get("annotator")
+    return Vote(
+        row["id"],
+        label or None,
+        annotator if who in (None, "") else _annotator(who, where),
+        row.get("time") or None,
+        _flag(row.get("ground_truth"), where, "ground_truth"),
+    )
 
 
 def _flag(value, where: str, name: str) -> bool:

@@ -13,19 +13,21 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ._sheets import is_formula
 from ._validation import check_option
 
 __all__ = ["Asked", "LabelStore", "Vote"]
 
 FORMAT = 1
-RULES = ("latest", "majority", "raise")
+RULES = ("latest", "leave", "majority", "raise")
+_AHEAD = timedelta(minutes=10)  # that other people's clocks may be
 _APPLICATION = 0x6D64616C  # "mdal", by which SQLite tells files apart
 _SCHEMA = {
     "meta": "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT",
@@ -186,10 +188,12 @@ class LabelStore:
             Anything else to keep with the labels, as JSON.
         """
         path = Path(path)
-        if path.exists():
-            raise FileExistsError(
-                f"{path} is there already; open it, or choose another"
-            )
+        for file in (path, Path(f"{path}-journal")):
+            if file.exists():
+                raise FileExistsError(
+                    f"{file} is there already; open what is there, or choose another "
+                    "place"
+                )
         ids, domains = check_ids(ids), [check_name(d, "domain") for d in domains]
         shown = [""] * len(ids) if shown is None else [str(text) for text in shown]
         if not len(ids) == len(domains) == len(shown):
@@ -217,7 +221,7 @@ class LabelStore:
             connection.close()
             with cls(temporary) as store:
                 store.add(votes, source="known from the start")
-            os.replace(temporary, path)
+            _put(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
 
@@ -298,10 +302,9 @@ class LabelStore:
             "annotator = ? ORDER BY time, number",
             (row, vote.annotator),
         )
-        same = (vote.label, int(vote.ground_truth))
         if timed:
-            return (*same, vote.time) in said
-        return bool(said) and said[-1][:2] == same
+            said = [each for each in said if each[2] == vote.time]
+        return bool(said) and said[-1][:2] == (vote.label, int(vote.ground_truth))
 
     def votes(self) -> list[dict]:
         """Return every vote ever given, in the order of import.
@@ -333,10 +336,9 @@ class LabelStore:
 
         Parameters
         ----------
-        rule : {"raise", "majority", "latest"}, default="raise"
-            If annotators disagree: an error that names the sample; the class that more
-            than half of them, or the largest part, say (no label if two have as many);
-            or the last vote.
+        rule : {"raise", "majority", "latest", "leave"}, default="raise"
+            If annotators disagree: an error that names the samples; the class that most
+            of them say (no label if two have as many); the last vote; or no label.
 
         Returns
         -------
@@ -344,36 +346,48 @@ class LabelStore:
             Of strings and None.
         """
         check_option(rule, "rule", RULES)
-        labels = np.full(len(self), None, dtype=object)
-        for row, votes in self._standing().items():
-            labels[row] = self._decided(row, votes, rule)
+        labels, disputed = np.full(len(self), None, dtype=object), []
+        for row, votes in self.standing().items():
+            labels[row], agreed = _decided(votes, rule)
+            if not agreed:
+                disputed.append(self.ids[row])
+        if disputed and rule == "raise":
+            raise ValueError(
+                f"annotators disagree on {len(disputed)} samples: "
+                f"{', '.join(disputed[:10])}{', ...' if len(disputed) > 10 else ''}; "
+                "choose the rule majority, latest or leave, or import votes that are "
+                "ground truth"
+            )
         return labels
 
-    def _standing(self) -> dict[int, list]:
-        """Return the last vote of each annotator by row, in the order of time."""
+    def standing(self) -> dict[int, list[Vote]]:
+        """Return the votes that count: the last one of each annotator.
+
+        Returns
+        -------
+        dict of int to list of Vote
+            By row, for samples that have votes, the latest vote last.
+        """
         last = {}
-        for row, annotator, label, truth, time, number in self._rows(
-            "SELECT row, annotator, label, ground_truth, time, number FROM votes "
+        for row, annotator, label, truth, time in self._rows(
+            "SELECT row, annotator, label, ground_truth, time FROM votes "
             "ORDER BY time, number"
         ):
-            last.setdefault(row, {})[annotator] = (time, number, label, truth)
-        return {row: sorted(votes.values()) for row, votes in last.items()}
+            votes = last.setdefault(row, {})
+            votes.pop(annotator, None)
+            votes[annotator] = Vote(self.ids[row], label, annotator, time, bool(truth))
+        return {row: list(votes.values()) for row, votes in last.items()}
 
-    def _decided(self, row: int, votes: list, rule: str) -> str | None:
-        truths = [label for *_, label, truth in votes if truth and label is not None]
-        if truths:
-            return truths[-1]
-        labels = [label for *_, label, _ in votes if label is not None]
-        if len(set(labels)) <= 1 or rule == "latest":
-            return labels[-1] if labels else None
-        (first, n), (_, m), *_ = Counter(labels).most_common()
-        if rule == "majority":
-            return first if n > m else None
-        raise ValueError(
-            f"annotators disagree on sample {self.ids[row]!r}: "
-            f"{', '.join(sorted(set(labels)))}; choose the rule majority or latest, or "
-            "import a vote that is ground truth"
-        )
+    def answered(self) -> NDArray:
+        """Return whether each sample has a vote, be it that it was skipped.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_samples,)
+        """
+        mask = np.zeros(len(self), dtype=bool)
+        mask[list(self.standing())] = True
+        return mask
 
     def skipped(self) -> NDArray:
         """Return whether each sample was looked at and has no label.
@@ -383,8 +397,8 @@ class LabelStore:
         ndarray of bool of shape (n_samples,)
         """
         mask = np.zeros(len(self), dtype=bool)
-        for row, votes in self._standing().items():
-            mask[row] = all(label is None for *_, label, _ in votes)
+        for row, votes in self.standing().items():
+            mask[row] = all(vote.label is None for vote in votes)
         return mask
 
     def add_round(self, rows, predictions=None, *, about: Mapping | None = None) -> int:
@@ -483,26 +497,40 @@ class LabelStore:
             raise _named(error, self.path) from error
 
 
+def _decided(votes: list[Vote], rule: str) -> tuple[str | None, bool]:
+    """Return the label that votes give a sample, and whether they agree on it."""
+    truths = [v.label for v in votes if v.ground_truth and v.label is not None]
+    labels = truths[-1:] or [v.label for v in votes if v.label is not None]
+    if len(set(labels)) <= 1:
+        return (labels[-1] if labels else None), True
+    if rule == "latest":
+        return labels[-1], False
+    (first, n), (_, m), *_ = Counter(labels).most_common()
+    return (first if rule == "majority" and n > m else None), False
+
+
+def _put(temporary: Path, path: Path) -> None:
+    """Move a file to a place where there must be none, whoever comes in between."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise FileExistsError(f"{path} was made in between; open it") from None
+    except OSError:  # a disk without links
+        os.replace(temporary, path)
+
+
 def check_name(value, what: str) -> str:
     """Return a name that every tool can keep: printable, and no formula."""
     if not isinstance(value, str):
         raise TypeError(f"{what} is {value!r:.80}; pass a string")
     if not value.strip() or not value.isprintable():
         raise ValueError(f"{what} is {value!r:.80}; pass a printable name")
-    if value[0] in "=+-@" and not _is_number(value):
+    if is_formula(value):
         raise ValueError(
             f"{what} is {value!r:.80}, which a spreadsheet would run as a formula; "
             "let it begin with a letter or a digit"
         )
     return value
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def check_ids(ids) -> list[str]:
@@ -533,14 +561,20 @@ def check_time(text, id: str) -> str:
     """Return a time in ISO 8601 and UTC; without a zone it is UTC."""
     try:
         moment = datetime.fromisoformat(text)
-    except (TypeError, ValueError):
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        moment = moment.astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
             f"sample {id!r} has the time {text!r:.80}; use ISO 8601, such as "
             "2026-01-31T12:00:00Z"
         ) from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+    if moment > datetime.now(UTC) + _AHEAD:  # it would count before all that follows
+        raise ValueError(
+            f"sample {id!r} has the time {text!r:.80}, which is still to come; give "
+            "the zone, such as 2026-01-31T12:00:00+02:00"
+        )
+    return moment.isoformat(timespec="microseconds")
 
 
 def _now() -> str:
@@ -586,8 +620,15 @@ def _checked(connection, path: Path) -> tuple[dict, list | None]:
         if connection.execute("PRAGMA quick_check").fetchall() != [("ok",)]:
             raise ValueError(unknown)
         meta = dict(connection.execute("SELECT key, value FROM meta").fetchall())
-        return json.loads(meta["about"]), json.loads(meta["classes"])
-    except (sqlite3.DatabaseError, KeyError, json.JSONDecodeError) as error:
+        about, classes = json.loads(meta["about"]), json.loads(meta["classes"])
+        rounds = connection.execute("SELECT about FROM rounds").fetchall()
+        tables = [about, *(json.loads(text) for (text,) in rounds)]
+        if not all(isinstance(part, dict) for part in tables):
+            raise ValueError(unknown)
+        return about, None if classes is None else check_classes(classes)
+    except (sqlite3.DatabaseError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(unknown) from error
+    except json.JSONDecodeError as error:
         raise ValueError(unknown) from error
 
 

@@ -11,6 +11,7 @@ import io
 import json
 import mimetypes
 import warnings
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -22,13 +23,13 @@ from sklearn.linear_model import LogisticRegression
 from . import plotting, report
 from ._atomic import write_whole
 from ._pools import NewPool, image_file, read_array
+from ._sheets import sheet
 from ._validation import check_count, check_option
 from .exchange import (
     Task,
     label_studio_config,
     label_studio_tasks,
     read_votes,
-    sheet,
     task_lines,
     task_sheet,
 )
@@ -52,13 +53,19 @@ class Session:
     ----------
     folder : str or path-like
         The folder.
+    rule : {"raise", "majority", "latest", "leave"}, default=None
+        If annotators disagree, see :meth:`mdal.labels.LabelStore.y_mask`. None is what
+        the session was made with.
+    images : str or path-like, default=None
+        The folder to which addresses of images refer; None is what the session was
+        made with.
 
     Attributes
     ----------
     store : mdal.labels.LabelStore
         All labels, and the rounds.
     settings : dict
-        What the session was made with.
+        What the session was made with, and the above.
 
     Examples
     --------
@@ -81,14 +88,22 @@ class Session:
     12
     """
 
-    def __init__(self, folder):
+    def __init__(self, folder, *, rule=None, images=None):
         self.folder = Path(folder)
         if not (self.folder / _STORE).is_file():
             raise FileNotFoundError(
                 f"{folder} has no session; make one with mdal session init"
             )
         self.store = LabelStore(self.folder / _STORE)
-        self.settings = self.store.about
+        self.settings = {"rule": "raise", "images": "", **self.store.about}
+        if rule is not None:
+            self.settings["rule"] = check_option(rule, "rule", RULES)
+        if images is not None:
+            self.settings["images"] = str(images)
+        # What kills have left; nobody else is writing now.
+        for name in (_STORE, _SAMPLES):
+            for file in self.folder.glob(f".{name}.*"):
+                file.unlink(missing_ok=True)
 
     @classmethod
     def create(
@@ -146,8 +161,8 @@ class Session:
             What is trained.
         max_epochs : int, default=30
             How long, for a composite net.
-        rule : {"raise", "majority", "latest"}, default="raise"
-            See :meth:`mdal.labels.LabelStore.y_mask`.
+        rule : {"raise", "majority", "latest", "leave"}, default="raise"
+            If annotators disagree, see :meth:`mdal.labels.LabelStore.y_mask`.
         seed : int, default=0
             Where all randomness comes from.
         """
@@ -177,11 +192,15 @@ class Session:
         content = io.BytesIO()
         np.save(content, X, allow_pickle=False)
         settings["sha256"] = hashlib.sha256(content.getvalue()).hexdigest()
-        # What is wrong with the settings is to be said now, not at the first query.
+        # What is wrong with the settings is to be said now, not at a later query.
+        _check_shape(X, settings, shown)
         nothing = np.full(len(X), None)
         _learner(settings, classes, 0).fit(X, np.array(domains, dtype=object), nothing)
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / _SAMPLES, content.getvalue())
+        samples = folder / _SAMPLES
+        if samples.exists() and samples.read_bytes() != content.getvalue():
+            raise FileExistsError(f"{samples} is another file; choose another folder")
+        write_whole(samples, content.getvalue())
         known = [] if labels is None else zip(ids, labels, strict=True)
         LabelStore.create(
             folder / _STORE,
@@ -243,8 +262,7 @@ class Session:
     def query(self, n=None, *, new_round=False) -> Asked:
         """Fit the learner, and pick the samples of the next round.
 
-        As long as samples of the last round are neither labelled nor skipped, they are
-        returned again.
+        As long as samples of the last round have no vote, they are returned again.
 
         Parameters
         ----------
@@ -260,30 +278,33 @@ class Session:
             labelled.
         """
         n = self.settings["budget"] if n is None else check_count(n, "n", minimum=1)
-        labels, skipped = self.labels(), self.store.skipped()
-        rounds = self.store.rounds()
-        if rounds and not new_round and self.open_rows(rounds[-1], labels, skipped):
-            self.write_tasks(rounds[-1])
+        rounds, labels = self.store.rounds(), self.labels()
+        if rounds and not new_round and self.open_rows(rounds[-1]):
+            self.write_tasks(rounds[-1], replace=False)
             return rounds[-1]
-        free = ~skipped & np.array([label is None for label in labels])
-        if not free.any():
+        answered = self.store.answered()
+        if answered.all():
             return Asked(len(rounds), [], [], {}, "")
         X, domains = self.samples(), self.store.domains
         learner = self._last_learner(X, len(rounds))
-        learner.fit(X, domains, labels, exclude=skipped)
-        asked = min(n, int(free.sum()))
-        rows, predictions = learner.query(asked), None
+        # What was skipped, or is disputed, was looked at: it is not asked for again.
+        unlabelled = np.array([label is None for label in labels], dtype=bool)
+        learner.fit(X, domains, labels, exclude=answered & unlabelled)
+        asked = min(n, int((~answered).sum()))
+        rows, predictions = learner.query(asked).tolist(), [None] * asked
         if hasattr(learner, "net_"):
             predictions = learner.predict(X[rows], domains[rows]).tolist()
         about = {
-            "budget": dict(learner.allocate_budget(asked)),
+            "budget": dict(sorted(Counter(domains[rows]).items())),
             "bought": _plain(asdict(learner.history_[-1])),
             "alpha": _plain(getattr(learner, "alpha_", None)),
         }
+        self._shown(rows)  # what cannot be shown is to be said before it is asked for
         learner.save(self.folder / _LEARNER)
         self.store.add_round(rows, predictions, about=about)
-        self.write_tasks(self.store.rounds()[-1])
-        return self.store.rounds()[-1]
+        new = self.store.rounds()[-1]
+        self.write_tasks(new)
+        return new
 
     def _last_learner(self, X, number: int) -> CompositeActiveLearner:
         """Return the learner of a round, which remembers the last one if it can."""
@@ -300,39 +321,38 @@ class Session:
                 stacklevel=3,
             )
             return new
-        return last.set_params(random_state=new.random_state)
+        return last.set_params(random_state=new.random_state, classes=new.classes)
 
-    def open_rows(self, asked: Asked, labels=None, skipped=None) -> list[int]:
-        """Return those rows of a round that are neither labelled nor skipped.
+    def open_rows(self, asked: Asked) -> list[int]:
+        """Return those rows of a round that nobody has labelled or skipped.
 
         Parameters
         ----------
         asked : Asked
             The round.
-        labels, skipped : ndarray, default=None
-            Those of the session, if they are known already.
 
         Returns
         -------
         list of int
         """
-        labels = self.labels() if labels is None else labels
-        skipped = self.store.skipped() if skipped is None else skipped
-        return [row for row in asked.rows if labels[row] is None and not skipped[row]]
+        answered = self.store.answered()
+        return [row for row in asked.rows if not answered[row]]
 
-    def tasks(self, asked: Asked) -> list[Task]:
+    def tasks(self, asked: Asked, *, embedded=False) -> list[Task]:
         """Return the tasks of a round.
 
         Parameters
         ----------
         asked : Asked
             The round.
+        embedded : bool, default=False
+            Whether images are to be in the tasks themselves, and not their addresses.
 
         Returns
         -------
         list of Task
         """
-        shown = self._shown(asked.rows)
+        shown = self._shown(asked.rows) if embedded else self.store.shown(asked.rows)
         return [
             Task(
                 self.store.ids[row], self.store.domains[row], asked.number, rank, *rest
@@ -352,26 +372,34 @@ class Session:
             for row, text in zip(rows, shown, strict=True)
         ]
 
-    def write_tasks(self, asked: Asked) -> None:
+    def write_tasks(self, asked: Asked, *, replace=True) -> None:
         """Write the tasks of a round, in every form, to the folder ``tasks``.
 
         Parameters
         ----------
         asked : Asked
             The round.
+        replace : bool, default=True
+            Whether to write what is there already: people may have filled it in.
         """
         folder = self.folder / _TASKS
         folder.mkdir(exist_ok=True)
         tasks, classes = self.tasks(asked), self.store.classes
-        made = label_studio_tasks(tasks, session=self.name, classes=classes)
-        config = label_studio_config(self.settings["kind"], classes)
-        for name, text in (
-            ("label_studio_config.xml", config),
-            (f"round-{asked.number}.json", json.dumps(made, allow_nan=False, indent=1)),
-            (f"round-{asked.number}.jsonl", task_lines(tasks)),
-            (f"round-{asked.number}.csv", task_sheet(tasks)),
+        made = label_studio_tasks(
+            self.tasks(asked, embedded=True), session=self.name, classes=classes
+        )
+        name = f"round-{asked.number}"
+        for path, text in (
+            (
+                folder / "label_studio_config.xml",
+                label_studio_config(self.settings["kind"], classes),
+            ),
+            (folder / f"{name}.json", json.dumps(made, allow_nan=False, indent=1)),
+            (folder / f"{name}.jsonl", task_lines(tasks, session=self.name)),
+            (folder / f"{name}.csv", task_sheet(tasks, session=self.name)),
         ):
-            write_whole(folder / name, text.encode())
+            if replace or not path.exists():
+                write_whole(path, text.encode())
 
     def add_file(self, path, *, annotator: str = "") -> int:
         """Add the votes in a file, all or none; return how many of them are new.
@@ -396,13 +424,15 @@ class Session:
         Returns
         -------
         dict
-            ``labelled``, ``skipped``, ``left`` and ``by_round`` by domain, ``rounds``,
-            ``open`` (of the last round), ``budget_left``, and ``bought``: a
-            :class:`mdal.learner.Round` with what the labels before the last query have
-            bought, or None.
+            ``labelled``, ``skipped``, ``disputed`` and ``left`` by domain, the labels
+            of each round in ``by_round``, ``rounds``, ``open`` (of the last round),
+            ``budget_left``, and ``bought``: a :class:`mdal.learner.Round` with what the
+            labels before the last query have bought, or None.
         """
-        labels, skipped = self.labels(), self.store.skipped()
+        rule = self.settings["rule"]
+        labels = self.store.y_mask("leave" if rule == "raise" else rule)
         labelled = np.array([label is not None for label in labels], dtype=bool)
+        skipped, answered = self.store.skipped(), self.store.answered()
         rounds = self.store.rounds()
         names = sorted(set(self.store.domains))
 
@@ -418,10 +448,11 @@ class Session:
         return {
             "labelled": by_domain(labelled),
             "skipped": by_domain(skipped),
-            "left": by_domain(~labelled & ~skipped),
+            "disputed": by_domain(answered & ~labelled & ~skipped),
+            "left": by_domain(~answered),
             "by_round": by_round,
             "rounds": len(rounds),
-            "open": len(self.open_rows(rounds[-1], labels, skipped)) if rounds else 0,
+            "open": len(self.open_rows(rounds[-1])) if rounds else 0,
             "budget_left": None if total is None else total - int(labelled.sum()),
             "bought": Round(**rounds[-1].about["bought"]) if rounds else None,
         }
@@ -434,7 +465,12 @@ class Session:
         list of dict
         """
         status = self.status()
-        parts = {part: status[part] for part in ("labelled", "skipped", "left")}
+        names = ("labelled", "skipped", "disputed", "left")
+        parts = {
+            part: status[part]
+            for part in names
+            if part != "disputed" or any(status[part].values())
+        }
         parts |= {f"round {n}": each for n, each in enumerate(status["by_round"])}
         rows = [
             {"domain": domain, **{name: part[domain] for name, part in parts.items()}}
@@ -444,7 +480,7 @@ class Session:
         return [*rows, {"domain": "all", **total}]
 
     def export(self, path) -> int:
-        """Write all labels as CSV; return their number.
+        """Write all labels as CSV, with those who gave them; return their number.
 
         Parameters
         ----------
@@ -455,20 +491,21 @@ class Session:
         -------
         int
         """
-        voters, labels = {}, self.labels()
-        for vote in self.store.votes():
-            voters.setdefault(vote["id"], {})[vote["annotator"]] = vote
-        rows = []
-        for id, domain, label in zip(
-            self.store.ids, self.store.domains, labels, strict=True
-        ):
-            if label is not None:
-                by = ", ".join(sorted(voters[id]))
-                number = next(iter(voters[id].values()))["round"]
-                rows.append(
-                    {"id": id, "domain": domain, "label": label, "annotators": by}
-                    | {"round": number}
-                )
+        standing, labels = self.store.standing(), self.labels()
+        rounds = {row: each.number for each in self.store.rounds() for row in each.rows}
+        rows = [
+            {
+                "id": self.store.ids[row],
+                "domain": self.store.domains[row],
+                "label": labels[row],
+                "annotators": ", ".join(
+                    sorted(v.annotator for v in votes if v.label == labels[row])
+                ),
+                "round": rounds.get(row),
+            }
+            for row, votes in sorted(standing.items())
+            if labels[row] is not None
+        ]
         columns = ("id", "domain", "label", "annotators", "round")
         write_whole(Path(path), sheet(rows, columns).encode())
         return len(rows)
@@ -531,6 +568,23 @@ class Session:
             figure = plotting.alpha_heat_map(alpha, names)
             parts.append(report.picture(figure, words, caption=words))
         return [("Where the labels go", parts)] if parts else []
+
+
+def _check_shape(X: NDArray, settings: Mapping, shown) -> None:
+    """Raise an error if samples do not suit the net, or cannot be shown."""
+    if settings["net"] != "composite" and X.ndim != 2:
+        raise ValueError(
+            f"X has shape {X.shape}, and net={settings['net']!r} takes two dimensions; "
+            "flatten it, or choose net='composite'"
+        )
+    if X.ndim == 4 and X.shape[3] in (1, 3, 4) and X.shape[1] > 4:
+        raise ValueError(
+            f"X has shape {X.shape}; pass channels first: X.transpose(0, 3, 1, 2)"
+        )
+    if settings["kind"] == "image" and (shown is None or "" in shown):
+        if X.ndim not in (3, 4):
+            raise ValueError(f"X has shape {X.shape}; pass images, or their addresses")
+        _drawn(X[0])
 
 
 def _learner(settings: Mapping, classes, number: int) -> CompositeActiveLearner:

@@ -90,6 +90,10 @@ def annotated(label=None, **changes):
     }
 
 
+def labelled(value, name="label"):
+    return annotated(result=[{"from_name": name, "value": value}])
+
+
 def exported(*annotations, **data):
     data = {"mdal_id": "s1", "session": "kettles", **data}
     return [{"id": 9, "data": data, "annotations": list(annotations), "drafts": [{}]}]
@@ -100,8 +104,8 @@ def test_annotations_become_votes():
         exported(
             annotated("good"),
             annotated("bad", completed_by=7, ground_truth=True),
-            annotated("bad", was_cancelled=True),
-            annotated(),
+            annotated("bad", was_cancelled=True, completed_by=None),
+            annotated(completed_by=0),
         ),
         session="kettles",
     )
@@ -109,8 +113,8 @@ def test_annotations_become_votes():
     assert votes == [
         Vote("s1", "good", "ann@example.com", time),
         Vote("s1", "bad", "7", time, True),
-        Vote("s1", None, "ann@example.com", time),
-        Vote("s1", None, "ann@example.com", time),
+        Vote("s1", None, "", time),
+        Vote("s1", None, "0", time),
     ]
 
 
@@ -124,10 +128,14 @@ def test_annotations_become_votes():
         (exported(session="other"), "of the session 'other', not of 'kettles'"),
         ([{"data": exported()[0]["data"]}], "has no annotations"),
         (exported({"result": None}), "an annotation of 's1' has no result"),
-        (
-            exported(
-                annotated(result=[{"from_name": "label", "value": {"text": "ab"}}])
-            ),
+        (exported(labelled({"choices": ["a", "b"]})), "several labels"),
+        (exported(labelled({"choices": "yes"})), "has the value"),
+        (exported(labelled({"choices": 5})), "has the value"),
+        (exported(labelled({"choices": [5]})), "has the value"),
+        (exported(labelled({"rating": 5})), "says nothing about 'label'"),
+        (exported(labelled({"choices": ["a"]}, "mood")), "says nothing about 'label'"),
+        (exported(annotated("a", was_cancelled="false")), "was_cancelled='false'"),
+        (exported(annotated("a", completed_by={"email": ["a"]})), "is by"),
             "several labels",
         ),
     ],
@@ -138,8 +146,8 @@ def test_what_is_no_export_is_named(wrong, message):
 
 
 def test_lines_and_sheets_have_all_tasks():
-    lines = [json.loads(line) for line in task_lines(TASKS).splitlines()]
-    rows = list(csv.DictReader(io.StringIO(task_sheet(TASKS))))
+    lines = [json.loads(line) for line in task_lines(TASKS, session="k").splitlines()]
+    rows = list(csv.DictReader(io.StringIO(task_sheet(TASKS, session="k"))))
     assert (
         [line["id"] for line in lines]
         == [row["id"] for row in rows]
@@ -149,6 +157,16 @@ def test_lines_and_sheets_have_all_tasks():
     assert rows[1]["shown"] == "'=cmd()"  # no formula in a spreadsheet
     assert rows[0]["shown"] == TASKS[0].shown
     assert {row["label"] for row in rows} == {""}
+    assert (
+        {row["session"] for row in rows} == {line["session"] for line in lines} == {"k"}
+    )
+
+
+def test_numbers_are_no_formulas_and_long_texts_fit_into_a_cell():
+    tasks = [Task("-1", "shop", 0, 1, "x" * 200_000, "-1")]
+    [row] = csv.DictReader(io.StringIO(task_sheet(tasks, session="k")))
+    assert row["id"] == row["prediction"] == "-1"
+    assert len(row["shown"]) == 30_000
 
 
 def written(path, text):
@@ -170,7 +188,9 @@ def test_a_sheet_that_people_filled_in_is_read(tmp_path, delimiter, mark):
 def test_lines_are_read(tmp_path):
     text = '{"id": "s1", "label": "good", "ground_truth": true}\n\n{"id": "s2",'
     text += ' "label": null, "skipped": true, "time": "2026-01-01"}\n'
-    votes = read_votes(written(tmp_path / "l.jsonl", text), session="kettles")
+    text += '{"id": "s3", "label": "a\u2028b", "annotator": 0, "session": "kettles"}\n'
+    *votes, last = read_votes(written(tmp_path / "l.JSONL", text), session="kettles")
+    assert last == Vote("s3", "a\u2028b", "0")
     assert votes == [
         Vote("s1", "good", "", None, True),
         Vote("s2", None, "", "2026-01-01"),
@@ -184,14 +204,23 @@ def test_lines_are_read(tmp_path):
         ("l.json", "[NaN]", "NaN is no JSON"),
         ("l.json", "[", "cannot be read as JSON"),
         ("l.json", b"\xff\xfe[]", "no text in UTF-8"),
-        ("l.jsonl", '{"id": "s1"}', "entry 1, has no id or no label"),
-        ("l.jsonl", "[1]", "entry 1, has no id or no label"),
-        ("l.jsonl", '{"id": 1, "label": "a"}', "has the id 1; pass a string"),
+        ("l.jsonl", '{"id": "s1"}', "line 1, has no id or no label"),
+        ("l.jsonl", "\n[1]", "line 2, has no id or no label"),
+        ("l.jsonl", '{"id": 1, "label": "a"}', "has id=1; pass a string"),
+        ("l.jsonl", '{"id": null, "label": "a"}', "has id=None; pass a string"),
+        ("l.jsonl", '{"id": "a", "label": 1}', "has label=1; pass a string"),
+        ("l.jsonl", '{"id": "a", "label": "b", "time": ["x"]}', "has time="),
+        ("l.jsonl", '{"id": "a", "label": "b", "annotator": ["x"]}', "is by"),
+        ("l.jsonl", '{"id": "a", "label": "b", "session": "x"}', "of the session 'x'"),
+        ("l.csv", "id,label,skipped\ns1,good,yes\n", "and is skipped; keep one"),
+        ("l.csv", "", "needs a first line"),
+        ("l.csv", "id,id,label\ns1,s1,good\n", "needs a first line"),
+        ("l.csv", "name,label\n", "no id or no label"),
         ("l.jsonl", '{"id": "a", "label": "b", "skipped": "maybe"}', "skipped='maybe'"),
         ("l.csv", "id,text\ns1,good\n", "no id or no label"),
-        ("l.csv", "id,label\ns1,good\ns1,bad\n", "entry 2, is the second about 's1'"),
-        ("l.csv", "id,label\ns1\n", "line 2, has not as many cells"),
-        ("l.csv", "id,label\ns1,good,3\n", "line 2, has not as many cells"),
+        ("l.csv", "id,label\ns1,good\ns1,bad\n", "line 3, is the second about 's1'"),
+        ("l.csv", "id,label\ns1\n", "row 2, has 1 cells for 2 columns"),
+        ("l.csv", "id,label\ns1,good,3\n", "row 2, has 3 cells for 2 columns"),
         ("l.csv", 'id,label\n"s1,good', "cannot be read as CSV"),
         ("l.csv", "id,label\ns1," + "a" * 200_000, "cannot be read as CSV"),
         ("l.xlsx", "PK", "ends in '.xlsx'; pass .json, .jsonl or .csv"),

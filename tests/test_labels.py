@@ -98,11 +98,47 @@ def test_rules_by_hand(store, votes, majority, latest):
 
 
 def test_disagreement_is_named(store):
-    store.add([Vote("a", "cat", "Ann"), Vote("a", "dog", "Bob")])
-    with pytest.raises(ValueError, match="disagree on sample 'a': cat, dog; choose"):
+    store.add([Vote(id, "cat", "Ann") for id in IDS])
+    store.add([Vote("a", "dog", "Bob"), Vote("c", "dog", "Bob")])
+    with pytest.raises(
+        ValueError, match="disagree on 2 samples: a, c; choose the rule"
+    ):
         store.y_mask()
-    store.add([Vote("a", "dog", "Eve", ground_truth=True)])
+    assert store.y_mask("leave").tolist() == [None, "cat", None]
+    assert store.answered().all() and not store.skipped().any()
+    store.add([Vote(id, "dog", "Eve", ground_truth=True) for id in "ac"])
+    assert store.y_mask().tolist() == ["dog", "cat", "dog"]
+
+
+def test_ground_truth_can_be_withdrawn(store):
+    time = "2026-01-01T00:00:00Z"
+    store.add([Vote("a", "cat", "Bob", time)])
+    store.add([Vote("a", "dog", "Ann", time, True)])
     assert store.y_mask()[0] == "dog"
+    assert store.add([Vote("a", "dog", "Ann", time, False)]) == 1
+    assert store.add([Vote("a", "dog", "Ann", time, False)]) == 0
+    assert store.y_mask("leave")[0] is None
+
+
+def test_a_new_store_does_not_meet_an_old_journal(tmp_path):
+    (tmp_path / "labels.sqlite-journal").write_bytes(b"of another store")
+    with pytest.raises(FileExistsError, match="-journal is there already"):
+        LabelStore.create(tmp_path / "labels.sqlite", IDS, DOMAINS)
+
+
+def test_of_two_who_make_a_store_one_is_told(tmp_path, monkeypatch):
+    path, add = tmp_path / "labels.sqlite", LabelStore.add
+
+    def meanwhile(self, votes, **options):
+        monkeypatch.undo()
+        LabelStore.create(path, ["first"], ["shop"])
+        return add(self, votes, **options)
+
+    monkeypatch.setattr(LabelStore, "add", meanwhile)
+    with pytest.raises(FileExistsError, match="was made in between"):
+        LabelStore.create(path, IDS, DOMAINS)
+    with LabelStore(path) as store:
+        assert store.ids.tolist() == ["first"]
 
 
 LABELS = st.sampled_from(["cat", "dog", None])
@@ -139,6 +175,11 @@ def test_what_comes_out_is_what_annotators_said_last(tmp_path_factory, votes):
         (Vote("a", " "), "pass a printable name"),
         (Vote("a", "cat", 5), "annotator=5"),
         (Vote("a", "cat", "Ann", "yesterday"), "time 'yesterday'; use ISO 8601"),
+        (Vote("a", "cat", "Ann", "0001-01-01T00:00:00+05:00"), "use ISO 8601"),
+        (
+            Vote("a", "cat", "Ann", "2999-01-01T00:00:00"),
+            "still to come; give the zone",
+        ),
     ],
 )
 def test_a_wrong_vote_is_named_and_nothing_is_added(store, vote, message):
@@ -270,6 +311,9 @@ def test_damaged_and_foreign_files_are_named(path, tmp_path):
         ("CREATE VIEW v AS SELECT * FROM votes", "no label store"),
         ("DELETE FROM meta", "no label store"),
         ("UPDATE meta SET value = '{'", "no label store"),
+        ("UPDATE meta SET value = '[]'", "no label store"),
+        ("UPDATE meta SET value = replace(hex(zeroblob(9999)), '0', '[')", "no label"),
+        ("INSERT INTO rounds VALUES (0, '', '[]')", "no label store"),
     ],
 )
 def test_files_that_were_changed_are_refused(path, change, message):

@@ -44,6 +44,7 @@ LAYERS = {
         "experiment",
         "plotting",
         "report",
+        "_sheets",
         "labels",
         "exchange",
         "_pools",

@@ -103,6 +103,64 @@ def test_a_round_stays_open_until_it_is_answered(folder):
         assert first.rows[5] not in new.rows  # it was skipped
 
 
+def test_what_people_filled_in_is_not_written_over(folder):
+    with Session(folder) as session:
+        session.query()
+        sheet = folder / "tasks/round-0.csv"
+        sheet.write_text(sheet.read_text().replace("mine,\n", "mine,yes\n"))
+        filled = sheet.read_text()
+        session.query()
+        assert sheet.read_text() == filled
+        assert session.add_file(sheet) == 8
+
+
+def test_people_who_disagree_block_nothing_but_the_query(folder, capsys):
+    with Session(folder) as session:
+        rows = session.query().rows
+        answer(session, rows)
+        other = {"yes": "no", "no": "yes"}
+        truth = pool()[3]
+        ids = session.store.ids
+        session.store.add(Vote(ids[r], other[truth[r]], "Bob") for r in rows[:2])
+        assert sum(session.status()["disputed"].values()) == 2
+        assert session.status()["open"] == 0
+        with pytest.raises(ValueError, match="annotators disagree on 2 samples"):
+            session.query()
+    assert main(["session", "status", str(folder)]) == 0
+    assert "disputed" in capsys.readouterr().out
+    assert main(["session", "query", str(folder)]) == 2
+    assert main(["session", "query", str(folder), "--rule", "leave"]) == 0
+    with Session(folder, rule="majority") as session:
+        assert not set(rows) & set(session.store.rounds()[-1].rows)
+        session.store.add([Vote(ids[rows[0]], truth[rows[0]], "Cy")])
+        assert session.labels()[rows[0]] == truth[rows[0]]
+        assert session.labels()[rows[1]] is None  # one against one
+
+
+@pytest.mark.parametrize("classes", [["None", "nan"], ["-1", "1"]])
+def test_classes_may_have_any_names(tmp_path, classes):
+    create(tmp_path / "s", classes=classes)
+    with Session(tmp_path / "s") as session:
+        for _ in range(3):
+            rows = session.query().rows
+            truth = (pool()[0][:, 0] > 0).astype(int)
+            session.store.add(
+                Vote(session.store.ids[r], classes[truth[r]], "Ann") for r in rows
+            )
+        assert session.export(tmp_path / "out.csv") == 24
+    exported = (tmp_path / "out.csv").read_text().splitlines()[1:]
+    assert {line.split(",")[2] for line in exported} == set(classes)
+
+
+def test_a_joint_budget_is_reported(tmp_path):
+    create(tmp_path / "s", allocation="joint")
+    with Session(tmp_path / "s") as session:
+        for _ in range(2):
+            answer(session, session.query().rows)
+        assert set(session.store.rounds()[1].about["budget"]) <= {"shop", "ward"}
+        assert session.write_report(tmp_path / "r.html").is_file()
+
+
 def test_tasks_are_written_in_every_form(folder):
     with Session(folder) as session:
         asked = session.query()
@@ -168,6 +226,7 @@ def test_a_report_shows_the_session(folder, tmp_path):
         ({"classes": ["yes"]}, "two or more"),
         ({"labels": ["maybe"] * 80}, "has the label 'maybe'"),
         ({"seed": -1}, "seed=-1"),
+        ({"kind": "image"}, "pass images, or their addresses"),
     ],
 )
 def test_a_wrong_session_is_named_and_none_is_made(tmp_path, settings, message):
@@ -176,6 +235,28 @@ def test_a_wrong_session_is_named_and_none_is_made(tmp_path, settings, message):
     with pytest.raises(FileNotFoundError, match="has no session; make one with mdal"):
         Session(tmp_path / "wrong")
     create(tmp_path / "wrong")  # nothing is in the way
+
+
+@pytest.mark.parametrize(
+    ("shape", "settings", "message"),
+    [
+        ((4, 8, 8), {"net": "logistic_regression"}, "takes two dimensions"),
+        ((4, 8, 8, 3), {}, "pass channels first"),
+        ((4, 2, 2, 8, 8), {"kind": "image"}, "pass images, or their addresses"),
+    ],
+)
+def test_shapes_that_will_not_do_are_named_at_once(tmp_path, shape, settings, message):
+    with pytest.raises(ValueError, match=message):
+        Session.create(tmp_path / "s", np.zeros(shape), "abcd", "xyxy", **settings)
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_file_of_somebody_else_is_left_alone(tmp_path):
+    np.save(tmp_path / "samples.npy", np.zeros(3))
+    before = contents(tmp_path)
+    with pytest.raises(FileExistsError, match="is another file"):
+        create(tmp_path)
+    assert contents(tmp_path) == before
 
 
 def test_a_session_is_not_written_over(folder):
@@ -226,7 +307,7 @@ def test_columns_of_numbers_are_features(tmp_path):
     assert found.ids == ["a", "b"] and found.domains == ["x", "y"]
     assert found.shown == ["f 1, g 3", "f 2, g 4.5"]
     assert read_pool(path, features=["g"]).X.tolist() == [[3], [4.5]]
-    columns = {"id": [7, 8], "site": ["x", None], "f": [1.0, 2.0], "y": ["no", None]}
+    columns = {"id": [7, 8], "site": ["x", "z"], "f": [1.0, 2.0], "y": ["no", None]}
     pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "t.parquet")
     found = read_pool(tmp_path / "t.parquet", domain="site", label="y")
     assert found.ids == ["7", "8"] and found.labels == ["no", None]
@@ -252,9 +333,58 @@ def test_images_are_read_and_shown(tmp_path):
         tmp_path / "s", found, images=tmp_path, net="composite", max_epochs=1, budget=2
     )
     with Session(tmp_path / "s") as session:
-        task = session.tasks(session.query())[0]
+        asked = session.query()
+        task = session.tasks(asked, embedded=True)[0]
+        assert session.tasks(asked)[0].shown == f"{task.id}.png"  # in a sheet
     content = base64.b64decode(task.shown.removeprefix("data:image/png;base64,"))
     assert content == (tmp_path / f"{task.id}.png").read_bytes()
+
+
+def test_people_may_see_something_else_than_the_learner(tmp_path):
+    np.save(tmp_path / "X.npy", np.eye(2))
+    addresses = [f"https://example.com/{n}.png" for n in range(2)]
+    path = table(tmp_path / "t.csv", id="ab", domain="xy", url=addresses, f=[1, 2])
+    for learned in ({"array": tmp_path / "X.npy"}, {"features": ["f"]}):
+        found = read_pool(path, image="url", **learned)
+        assert found.kind == "image" and found.shown == addresses and found.X.ndim == 2
+        assert read_pool(path, text="url", **learned).kind == "text"
+    Session.create_from(tmp_path / "s", found, max_epochs=1, budget=2)
+    with Session(tmp_path / "s") as session:
+        assert session.tasks(session.query(), embedded=True)[0].shown in addresses
+    with pytest.raises(ValueError, match="is not on this machine; pass what the lear"):
+        read_pool(path, image="url")
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (
+            {"id": "ab", "domain": "xy", "f": [1, 2], "label": [0, 1]},
+            "may be the answe",
+        ),
+        ({"id": "ab", "domain": "xy", "f": [1, ""]}, "has the cell ''"),
+        ({"id": "ab", "domain": ["x", ""], "f": [1, 2]}, "'domain' of sample 2"),
+        ({"id": ["a", ""], "domain": "xy", "f": [1, 2]}, "'id' of sample 2"),
+        ({"id": "ab", "domain": "xy", "f": "pq"}, "no column of numbers"),
+    ],
+)
+def test_tables_that_say_too_little_are_named(tmp_path, columns, message):
+    with pytest.raises(ValueError, match=message):
+        read_pool(table(tmp_path / "t.csv", **columns))
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"id": [1], "domain": [float("nan")], "f": [1.0]}, "'domain' of sample 1"),
+        ({"id": [1], "domain": ["x"], "f": [[1.0]]}, "no column of numbers"),
+        ({"id": [], "domain": [], "f": []}, "has no sample"),
+    ],
+)
+def test_parquet_tables_that_say_too_little_are_named(tmp_path, columns, message):
+    pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match=message):
+        read_pool(tmp_path / "t.parquet")
 
 
 def test_arrays_are_read_and_drawn(tmp_path):
@@ -265,7 +395,7 @@ def test_arrays_are_read_and_drawn(tmp_path):
     assert found.kind == "image" and found.X.shape == (6, 12, 12)
     Session.create_from(tmp_path / "s", found, max_epochs=1, budget=2)
     with Session(tmp_path / "s") as session:
-        task = session.tasks(session.query())[0]
+        task = session.tasks(session.query(), embedded=True)[0]
     picture = Image.open(io.BytesIO(base64.b64decode(task.shown.split(",")[1])))
     assert picture.size == (224, 224) and np.ptp(np.asarray(picture)) > 200
 
@@ -317,9 +447,9 @@ def hostile(folder, canary):
         (array("short.npy", b"\x93NUMPY\x01\x00"), "cannot be read as an array"),
         (rows("pickle.parquet", evil), "cannot be read as Parquet"),
         (rows("cut.csv", b"id,domain\na"), "has 1 cells for 2 columns"),
-        (rows("bytes.csv", b"id,domain\n\xff,a"), "cannot be read as CSV in UTF-8"),
+        (rows("bytes.csv", b"id,domain\n\xff,a"), "is no text in UTF-8"),
         (rows("nan.csv", b"id,domain,f\na,x,nan\n"), "NaN or infinity"),
-        (rows("empty.csv", b""), "needs a line of different names"),
+        (rows("empty.csv", b""), "needs a first line"),
         (
             rows("out.csv", b"id,domain,i\na,x,../../etc/passwd\n", image="i"),
             "is outside of",

@@ -4,7 +4,10 @@ from argparse import RawDescriptionHelpFormatter
 from pathlib import Path
 
 from .._pools import read_pool
+from ..labels import RULES
 from ..session import NETS, Session
+
+_RULE = "what to do when annotators disagree (raise an error)"
 
 _EPILOG = """a session, from the first sample to the last label:
   mdal session init reviews --data reviews.csv --domain shop --text review \\
@@ -48,6 +51,7 @@ def add_to(commands) -> None:
                 action="store_true",
                 help="begin a new round though samples of the last one are open",
             )
+            step.add_argument("--images", type=Path, help="where image files are now")
         elif name == "import":
             step.add_argument("file", type=Path, help=".json, .jsonl or .csv")
             step.add_argument(
@@ -55,6 +59,8 @@ def add_to(commands) -> None:
             )
         elif name in ("export", "report"):
             step.add_argument("--output", type=Path, help="by default in the folder")
+        if name != "import":
+            step.add_argument("--rule", choices=RULES, help=_RULE)
 
 
 def _add_init(steps) -> None:
@@ -62,8 +68,8 @@ def _add_init(steps) -> None:
         "init",
         help="make a session of a table of samples",
         description="Make a session. The table (CSV or Parquet) has a column with ids "
-        "and one with domains. Samples are its columns of numbers, or texts, images "
-        "or an array that you name.",
+        "and one with domains. People see texts or images of it; the learner sees "
+        "columns of numbers, an array, the words of texts, or small images.",
         epilog="example: mdal session init birds --data birds.csv --domain site "
         "--image file --classes owl wren --budget 50",
     )
@@ -72,13 +78,18 @@ def _add_init(steps) -> None:
     init.add_argument("--id", default="id", help="its column of ids (id)")
     init.add_argument("--domain", default="domain", help="of domains (domain)")
     init.add_argument("--label", help="of labels that are known already")
-    init.add_argument("--text", help="of texts, which become features by their words")
-    init.add_argument("--image", help="of images: files below the table's folder")
+    init.add_argument("--text", help="of texts to show")
+    init.add_argument("--image", help="of images to show: files below its folder, URLs")
     init.add_argument(
         "--size", type=int, default=32, help="pixels that images get (32)"
     )
-    init.add_argument("--features", nargs="+", help="of numbers; by default all others")
-    init.add_argument("--array", type=Path, help="a .npy file in the table's order")
+    init.add_argument("--features", nargs="+", help="of numbers to learn from")
+    init.add_argument(
+        "--array",
+        type=Path,
+        help="a .npy file in the table's order, to learn from; by default the words of "
+        "texts, small images, or all columns of numbers",
+    )
     init.add_argument("--classes", nargs="+", help="all classes; by default any label")
     init.add_argument("--name", help="by default that of the folder")
     init.add_argument("--budget", type=int, default=20, help="labels in a round (20)")
@@ -88,12 +99,7 @@ def _add_init(steps) -> None:
     init.add_argument("--method", default="cal", help="what a net is trained for (cal)")
     init.add_argument("--net", choices=NETS, default="composite")
     init.add_argument("--max-epochs", type=int, default=30, help="of the net (30)")
-    init.add_argument(
-        "--rule",
-        choices=("raise", "majority", "latest"),
-        default="raise",
-        help="what to do when annotators disagree (raise an error)",
-    )
+    init.add_argument("--rule", choices=RULES, default="raise", help=_RULE)
     init.add_argument("--seed", type=int, default=0)
     init.set_defaults(run=_init)
 
@@ -116,12 +122,14 @@ def _init(options) -> int:
     )
     domains = sorted(set(pool.domains))
     print(f"{len(pool.ids)} samples of {len(domains)} domains: {', '.join(domains)}")
+    print(f"shape of a sample: {pool.X.shape[1:]}; seen: {pool.shown[0][:200]}")
     print(f"session: {options.folder}\nnext: mdal session query {options.folder}")
     return 0
 
 
 def _query(options) -> int:
-    with Session(options.folder) as session:
+    settings = {"rule": options.rule, "images": options.images}
+    with Session(options.folder, **settings) as session:
         before = len(session.store.rounds())
         labels = sum(session.status()["labelled"].values())
         print(f"{labels} labels so far; picking the next samples ...", flush=True)
@@ -155,10 +163,12 @@ def _import(options) -> int:
 
 
 def _status(options) -> int:
-    with Session(options.folder) as session:
+    with Session(options.folder, rule=options.rule) as session:
         print(_aligned(session.status_rows()))
         status = session.status()
     print(f"\n{status['open']} samples of the last round are open")
+    if any(status["disputed"].values()):
+        print("annotators disagree on some: choose a --rule, or import ground truth")
     if status["budget_left"] is not None:
         print(f"{status['budget_left']} labels of the budget are left")
     if status["bought"] is not None:
@@ -180,8 +190,8 @@ def _aligned(rows: list[dict]) -> str:
 
 
 def _export(options) -> int:
-    output = options.output or options.folder / "labels.csv"
-    with Session(options.folder) as session:
+    output = options.output or options.folder / "exported.csv"
+    with Session(options.folder, rule=options.rule) as session:
         number = session.export(output)
     print(f"{number} labels: {output}")
     return 0
@@ -189,6 +199,6 @@ def _export(options) -> int:
 
 def _report(options) -> int:
     output = options.output or options.folder / "report.html"
-    with Session(options.folder) as session:
+    with Session(options.folder, rule=options.rule) as session:
         print(f"page: {session.write_report(output)}")
     return 0
