@@ -67,7 +67,11 @@ def best_rival(records):
 
 
 def gains():
-    """Return what CAL gains on average over rounds, by the number of domains."""
+    """Return what CAL gains on average over rounds, by the number of domains.
+
+    Published gains stand in brackets.
+    """
+    published = json.loads((HERE / "published.json").read_text())["number_of_domains"]
     lines = ["| domains | seeds | " + " | ".join(f"CAL - {m}" for m in GAINS) + " |"]
     lines.append("| --- " * (2 + len(GAINS)) + "|")
     for n in N_DOMAINS:
@@ -76,7 +80,10 @@ def gains():
         if not found.issuperset(("CAL + Random", *GAINS)):
             continue
         pairs = [paired(records, "CAL + Random", rival) for rival in GAINS]
-        cells = [f"{pair['difference']:.1f}" for pair in pairs]
+        cells = [
+            f"{pair['difference']:.1f} ({known:.1f})"
+            for pair, known in zip(pairs, published[str(n)], strict=True)
+        ]
         lines.append(f"| {n} | {pairs[0]['seeds']} | " + " | ".join(cells) + " |")
     return "\n".join(lines) if len(lines) > 2 else None
 

@@ -19,6 +19,7 @@ __all__ = [
     "Pairs",
     "TableSums",
     "all_pairs",
+    "at_least_single",
     "class_losses",
     "domain_mean",
     "pair_losses",
@@ -379,7 +380,7 @@ def pair_losses(logits: Tensor, original: bool, loss: str = "cross_entropy") -> 
     >>> pair_losses(torch.tensor([-1.0, 3.0]), original=True, loss="zero_one")
     tensor([1., 0.])
     """
-    logits = _at_least_single(logits)
+    logits = at_least_single(logits)
     if loss == "zero_one":
         return ((logits > 0) != original).to(logits.dtype)
     against = -logits if original else logits
@@ -412,7 +413,7 @@ def class_losses(logits: Tensor, y: Tensor, loss: str = "cross_entropy") -> Tens
     >>> class_losses(torch.zeros(1, 3, 2), torch.tensor([1])).round(decimals=3)
     tensor([[0.6930, 0.6930, 0.6930]])
     """
-    logits = _at_least_single(logits)
+    logits = at_least_single(logits)
     if loss == "zero_one":
         return (logits.argmax(dim=2) != y[:, None]).to(logits.dtype)
     n_heads = logits.shape[1]
@@ -477,6 +478,23 @@ def table_sums(
     )
 
 
-def _at_least_single(logits: Tensor) -> Tensor:
-    """Leave half precision, in which sums of a few hundred losses are wrong."""
+def at_least_single(logits: Tensor) -> Tensor:
+    """Leave half precision, in which sums of a few hundred losses are wrong.
+
+    Parameters
+    ----------
+    logits : Tensor
+
+    Returns
+    -------
+    Tensor
+        The same in single precision, or in double precision if it was.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from mdal.losses import at_least_single
+    >>> at_least_single(torch.zeros(1, dtype=torch.bfloat16)).dtype
+    torch.float32
+    """
     return logits.to(torch.promote_types(logits.dtype, torch.float32))

@@ -317,6 +317,16 @@ class SharedPrivateClassifier(CompositeClassifier):
         self.private = nn.ModuleList(
             _new_encoder(encoder, shape, width) for _ in range(n_domains)
         )
+        weights = [list(part.parameters()) for part in (self.encoder, *self.private)]
+        frozen = weights[0] and not any(w.requires_grad for w in weights[0])
+        if frozen or len({id(w) for part in weights for w in part}) < sum(
+            map(len, weights)
+        ):
+            raise ValueError(
+                "the encoder is frozen, or one object for all domains, so that their "
+                "private features would be the same; pass a module that can be "
+                "trained, or a function that makes a new one"
+            )
         self.trunk = _trunk(2 * self.n_features, width)
 
     def private_features(self, X: Tensor, domains: Tensor) -> Tensor:
@@ -326,7 +336,10 @@ class SharedPrivateClassifier(CompositeClassifier):
             here = torch.nonzero(domains == domain).flatten()
             # As many rows as at all times: see padded_to_eight.
             chosen = here if self.training else padded_to_eight(here)
-            found.append(self.private[domain](X[chosen]).flatten(1)[: len(here)])
+            encoder = self.private[domain]
+            encoder.train(self.training and len(here) > 1)  # as BatchNorm does
+            found.append(encoder(X[chosen]).flatten(1)[: len(here)])
+            encoder.train(self.training)
             rows.append(here)
         return torch.cat(found)[torch.cat(rows).argsort()]
 

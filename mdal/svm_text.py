@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, hstack
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
+from sklearn.metrics import accuracy_score
 from sklearn.svm import LinearSVC
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -92,6 +93,7 @@ class SVMText(ClassifierMixin, BaseEstimator):
     __metadata_request__fit: ClassVar = {"domains": True}
     __metadata_request__predict: ClassVar = {"domains": True}
     __metadata_request__decision_function: ClassVar = {"domains": True}
+    __metadata_request__score: ClassVar = {"domains": True}
 
     def __init__(self, C=1.0, *, random_state=None):
         self.C = C
@@ -165,6 +167,25 @@ class SVMText(ClassifierMixin, BaseEstimator):
         values = self.decision_function(X, domains)
         best = values.argmax(axis=1) if values.ndim == 2 else (values > 0).astype(int)
         return self.classes_[best]
+
+    def score(self, X, y, sample_weight=None, *, domains=None):
+        """Return the accuracy.
+
+        Parameters
+        ----------
+        X, domains
+            As in :meth:`decision_function`.
+        y : array-like of shape (n_samples,)
+            True classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of samples.
+
+        Returns
+        -------
+        float
+        """
+        found = self.predict(X, domains)
+        return accuracy_score(y, found, sample_weight=sample_weight)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

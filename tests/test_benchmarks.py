@@ -152,7 +152,7 @@ def test_every_published_row_can_be_run_and_its_average_is_that_of_its_rounds():
     parts = ("", "_ablations", "_others", "_variants")
     d6 = [f"rotating_mnist_d6{part}" for part in parts]
     for table, rows in published.items():
-        if table != "source":
+        if table not in ("source", "number_of_domains"):
             names = d6 if table == "rotating_mnist_d6" else [table]
             assert set(rows) <= experiments(*names)
             for name, (*rounds, average) in rows.items():

@@ -12,8 +12,10 @@ from scipy.special import logsumexp
 from scipy.stats import entropy
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
+from skorch.dataset import ValidSplit
 
 from mdal.losses import domain_mean, v_h
+from mdal.modules import CompositeClassifier
 from mdal.net import CompositeNet
 from mdal.objectives import (
     DANN,
@@ -82,6 +84,9 @@ def test_domains_weigh_the_same_whatever_their_labels():
     assert found.item() == pytest.approx(sum(by_hand).item() / N)
     uniform = torch.full((N, N), 1 / N, dtype=torch.float64)
     torch.testing.assert_close(found, v_h(losses, batch.domains, uniform, beta))
+    # Domains without labels do not count.
+    more = torch.cat([beta, torch.zeros(2)])
+    torch.testing.assert_close(domain_mean(losses, batch.domains, more), found)
 
 
 # Each method against its definition, sample by sample
@@ -158,7 +163,7 @@ def assert_same_weights(nets, others):
 
 
 def test_dann_is_its_formula():
-    objective, batch = DANN(weight=0.7), all_data()
+    objective, batch = DANN(weight=0.7, steepness=4), all_data()
     nets, theirs = lively(objective), lively(objective)
     values = played(objective, nets, batch)
 
@@ -169,7 +174,7 @@ def test_dann_is_its_formula():
     domain_loss = slow_domain_loss(guess, pool_z, batch.pool_domains)
     assert values["v_h"] == pytest.approx(class_loss.item())
     assert values["domain_loss"] == pytest.approx(domain_loss.item())
-    weight = 0.7 * (2 / (1 + math.exp(-10 * 0.25)) - 1)  # a quarter is over
+    weight = 0.7 * (2 / (1 + math.exp(-4 * 0.25)) - 1)  # a quarter is over
     of_module, of_guess = list(module.parameters()), list(guess.parameters())
     down = gradients(class_loss - weight * domain_loss, of_module)
     up = gradients(domain_loss, of_guess)
@@ -236,6 +241,17 @@ def test_energy_alignment_is_its_formula():
     assert_same_weights(nets, theirs)
 
 
+def test_the_energies_of_another_fit_are_forgotten():
+    objective = EnergyAlignment()
+    nets = lively(objective)
+    played(objective, nets, all_data(0))
+    objective.start(nets, nets, Task((N_INPUTS,), N_CLASSES, COUNTS, SIZES))
+    _, logits = one_by_one(nets["module"], all_data(1).X)
+    played(objective, nets, all_data(1))
+    energies = -logsumexp(logits.detach(), axis=1)
+    assert objective.margin_.item() == pytest.approx(energies.mean())
+
+
 def test_man_is_its_formula():
     objective, batch = MAN(weight=0.3), all_data()
     nets, theirs = lively(objective), lively(objective)
@@ -254,6 +270,43 @@ def test_man_is_its_formula():
     loss = loss - 0.3 * slow_domain_loss(guess, pool_z, batch.pool_domains)
     step(list(module.parameters()), loss, LR["module"])
     assert_same_weights(nets, theirs)
+
+
+@pytest.mark.parametrize("objective", [EnergyAlignment(), MinimaxEntropy(), DANN()])
+def test_classes_are_learned_from_labelled_samples_alone(objective):
+    # Batch normalisation in the classifier would let the pool have a say.
+    nets, batch = built(objective), all_data()
+    nets["module"].trunk.train()
+    values = []
+    for pool_X in (batch.pool_X, 3 * batch.pool_X + 1):
+        _, named = next(objective.losses(nets, batch._replace(pool_X=pool_X), nets))
+        values.append(named["v_h"].item())
+    assert values[0] == pytest.approx(values[1], rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["cal", "erm", "dann", "energy_alignment"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.int8])
+def test_shares_do_not_depend_on_the_type_of_an_encoder(name, dtype):
+    class Frozen(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            weight = torch.eye(4).to(dtype)
+            self.weight = torch.nn.Parameter(weight, requires_grad=False)
+
+        def forward(self, x):
+            return x @ self.weight.float()
+
+    X = np.random.default_rng(0).normal(size=(390, 4))
+    net = CompositeNet(name, max_epochs=1, steps_per_epoch=1, module__encoder=Frozen())
+    net.fit(X, X[:, 0] > 0, domains=np.arange(390) >= 200)
+    np.testing.assert_allclose(net.objective_.beta_, [200 / 390, 190 / 390], rtol=1e-6)
+
+
+def test_half_precision_has_the_energies_and_entropies_of_single_precision():
+    logits = torch.tensor([[5.125, -3.0, 1.5], [0.25, 9.0, 8.5]])
+    half = logits.bfloat16()
+    assert torch.equal(free_energy(half), free_energy(logits))
+    assert torch.equal(mean_entropy(half), mean_entropy(logits))
 
 
 @pytest.mark.parametrize(
@@ -354,6 +407,47 @@ def test_man_learns_what_is_particular_to_a_domain():
     net.fit(X, mask, domains=domains)
     assert np.mean(net.predict(X, domains) == y) > 0.9
     assert np.mean(net.predict(X) == y) < 0.7
+
+
+def test_held_out_samples_are_judged_with_their_domains():
+    rng = np.random.default_rng(0)
+    domains = np.repeat(["a", "b"], 200)
+    X = rng.normal(size=(400, 4))
+    y = ((X[:, 0] > 0) ^ (domains == "b")).astype(int)
+    net = CompositeNet(
+        "man", max_epochs=6, random_state=0, train_split=ValidSplit(0.3, random_state=0)
+    ).fit(X, y, domains=domains)
+    assert net.history[-1, "valid_accuracy"] > 0.85
+
+
+def test_private_encoders_have_to_differ():
+    X, domains = np.eye(8), np.arange(8) % 2
+    frozen = torch.nn.Linear(8, 3).requires_grad_(False)
+    shared = torch.nn.Linear(8, 3)
+    for encoder in (frozen, lambda: shared):
+        net = CompositeNet("man", module__encoder=encoder)
+        with pytest.raises(ValueError, match="private features would be the same"):
+            net.fit(X, domains, domains=domains)
+    with pytest.raises(TypeError, match="CompositeClassifier without private_features"):
+        CompositeNet("man", CompositeClassifier).fit(X, domains, domains=domains)
+
+
+def test_one_row_of_a_domain_passes_any_encoder():
+    X, domains = np.random.default_rng(0).normal(size=(40, 4)), np.arange(40) == 0
+    layers = [torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU()]
+    net = CompositeNet(
+        "man", module__encoder=torch.nn.Sequential(*layers), max_epochs=1
+    )
+    net.fit(X, X[:, 0] > 0, domains=domains)
+    assert np.isfinite(net.predict_proba(X, domains)).all()
+
+
+@pytest.mark.parametrize("method", ["erm", "cal", "dann", "minimax_entropy"])
+def test_a_search_over_methods_may_set_networks_that_some_have(method):
+    X = np.eye(8)
+    settings = {"domain_classifier__width": 8, "optimizer_domain_classifier__lr": 0.1}
+    net = CompositeNet(method, max_epochs=1, steps_per_epoch=1, **settings)
+    assert net.fit(X, np.arange(8) % 2).predict(X).shape == (8,)
 
 
 def test_without_a_domain_man_uses_shared_features_alone():

@@ -151,8 +151,12 @@ def test_experiments_can_share_methods(tmp_path):
     found = read(only=["c", "b"], methods=own)
     assert found == {"c": {}, "b": {"strategy": "random"}, "d": {}}
     assert list(found) == ["c", "b", "d"]
-    with pytest.raises(ValueError, match="has no method 'x'; it has a, b, c"):
+    with pytest.raises(ValueError, match="has no method 'x'; it has 'a', 'b', 'c'"):
         read(only=["x"])
+    with pytest.raises(TypeError, match="only='a'; pass a list"):
+        read(only="a")
+    with pytest.raises(TypeError, match="methods_from=3; pass a str"):
+        read(methods_from=3)
     with pytest.raises(FileNotFoundError, match=r"other\.json does not exist"):
         read(methods_from="../other.json")
     (folder / "two.json").write_text(json.dumps({"only": ["a"]}))
@@ -168,6 +172,16 @@ def test_parameters_of_strategies_hold_for_all_methods_that_use_them():
     }
     found = resolve(shallow(methods=methods, strategies={"energy": {"share": 0.2}}))
     assert [c["strategy"].get("share") for c in found] == [0.2, 0.7, None]
+    for wrong, message in (
+        ({"enregy": {"share": 0.2}}, "'enregy' is unknown"),
+        ({"energy": {"shares": 0.2}}, "Invalid parameter 'shares'"),
+        ({"energy": 0.2}, "energy=0.2; pass a table"),
+        ("energy", "strategies='energy'; pass a table"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            resolve(shallow(methods=methods, strategies=wrong))
+    with pytest.raises(TypeError, match="net='svm_text'; pass a table"):
+        resolve(shallow(methods={"a": {"net": "svm_text"}}))
 
 
 def test_a_method_may_have_another_kind_of_net():
@@ -193,7 +207,7 @@ def test_some_domains_can_be_left_out(tmp_path):
     assert all(list(r["spent"]) == names[:2] for r in some)
     with pytest.raises(ValueError, match="contains 'x', which the data set does not"):
         quietly(shallow(domains=["x"]), tmp_path)
-    for wrong in ([], "a", ["a", "a"]):
+    for wrong in ([], "a", ["a", "a"], [["a"]]):
         with pytest.raises(ValueError, match="pass a list of different names"):
             resolve(shallow(domains=wrong))
 

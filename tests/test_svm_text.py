@@ -100,6 +100,33 @@ def test_a_learner_tells_it_the_domains(opposed):
     assert learner.score(X, domains, y) > learner.score(X, None, y)
 
 
+def test_two_classes_are_not_mixed_up(opposed):
+    X, y, domains = opposed
+    y = np.where(y == "top", "up", y)
+    learner = CompositeActiveLearner(SVMText(), allocation="joint", strategy="margin")
+    learner.fit(X, domains, y)
+    alone = SVMText().fit(X, y, domains=domains)
+    assert np.mean(learner.predict(X, domains) == alone.predict(X, domains)) > 0.99
+    assert alone.score(X, y, domains=domains) > 0.8 > alone.score(X, y)
+
+
+def test_errors_and_agreement_are_measured_with_the_domains(opposed):
+    X, y, domains = opposed
+    learner = CompositeActiveLearner(
+        SVMText(), allocation="error", strategy="margin", random_state=0
+    )
+    learner.fit(X, domains, np.where(np.arange(300) < 150, y, None))
+    last = learner.net_
+    learner.fit(X, domains, np.where(np.arange(300) < 200, y, None))
+    assert learner.errors_.max() < 0.35  # without domains, every third is wrong
+    watched = np.random.RandomState(0).permutation(300)
+    told = last.predict_proba(X, domains).argmax(1)
+    now = learner.net_.predict_proba(X, domains).argmax(1)
+    assert learner.history_[-1].agreement == np.mean((told == now)[watched])
+    untold = last.predict_proba(X).argmax(1) == learner.net_.predict_proba(X).argmax(1)
+    assert np.mean(untold) != np.mean(told == now)
+
+
 def test_images_are_flattened_and_rounds_are_compared(opposed):
     X, y, domains = opposed
     learner = CompositeActiveLearner(

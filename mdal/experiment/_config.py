@@ -73,12 +73,14 @@ def read_config(path) -> dict:
         if only is not None:
             raise ValueError(f"{path} has only, but no methods_from to take them from")
         return experiment
+    for value, kind, name in ((shared, str, "methods_from"), (only, list, "only")):
+        if not isinstance(value, kind | None):
+            raise TypeError(f"{path} has {name}={value!r}; pass a {kind.__name__}")
     methods = _read(Path(path).parent / shared).get("methods", {})
-    for name in methods if only is None else only:
+    for name in only or ():
         if name not in methods:
-            raise ValueError(
-                f"{shared} has no method {name!r}; it has {', '.join(sorted(methods))}"
-            )
+            known = ", ".join(map(repr, sorted(methods)))
+            raise ValueError(f"{shared} has no method {name!r}; it has {known}")
     chosen = {name: methods[name] for name in (methods if only is None else only)}
     return {**experiment, "methods": {**chosen, **experiment.get("methods", {})}}
 
@@ -151,6 +153,8 @@ def resolve(experiment: dict) -> list[dict]:
         ),
         "threads": check_count(experiment.get("threads", 1), "threads", minimum=1),
     }
+    for name, settings in _table(experiment, "strategies").items():
+        get_strategy(name).set_params(**_table({name: settings}, name))
     if "domains" in experiment:
         common["domains"] = _domains(experiment["domains"])
     return [
@@ -227,8 +231,16 @@ def _dataset(value) -> dict:
     return resolved
 
 
+def _table(tables: dict, name: str) -> dict:
+    table = tables.get(name, {})
+    if not isinstance(table, dict):
+        raise TypeError(f"{name}={table!r}; pass a table")
+    return table
+
+
 def _domains(names) -> list:
-    if not isinstance(names, list) or not names or len(set(names)) < len(names):
+    text = isinstance(names, list) and all(isinstance(n, str | int) for n in names)
+    if not text or not names or len(set(names)) < len(names):
         raise ValueError(f"domains={names!r}; pass a list of different names")
     return names
 
@@ -239,19 +251,19 @@ def _without(options: dict, left_out: set) -> dict:
 
 def _method(name: str, table, experiment: dict) -> dict:
     _check_keys(table, _METHOD, f"method {name!r}")
-    strategy, settings = _named(table.get("strategy", "grads"), "strategy")
-    settings = {**experiment.get("strategies", {}).get(strategy, {}), **settings}
+    strategies = {}
+    for what, default in (("strategy", "grads"), ("first_round", "random")):
+        strategy, settings = _named(table.get(what, default), what)
+        settings = {**experiment.get("strategies", {}).get(strategy, {}), **settings}
+        strategies[what] = _resolved({"name": strategy, **settings}, what, get_strategy)
     resolved = {
-        "strategy": _resolved({"name": strategy, **settings}, "strategy", get_strategy),
-        "first_round": _resolved(
-            table.get("first_round", "random"), "first_round", get_strategy
-        ),
+        **strategies,
         "allocation": _resolved(
             table.get("allocation", "optimal"), "allocation", get_budget
         ),
         "method": _resolved(table.get("method", "cal"), "method", get_objective),
     }
-    net, own = experiment.get("net", {}), table.get("net", {})
+    net, own = _table(experiment, "net"), _table(table, "net")
     if _kind(own, default=_kind(net)) != _kind(net):
         net = {}
     return {**resolved, "net": _net({**net, **own}, resolved["method"]["name"])}

@@ -45,6 +45,7 @@ def new_net(learner, seed: int):
     if isinstance(net, CompositeNet):
         return _new_deep_net(learner, net, seed)
     if has_fit_parameter(net, "domains"):
+        get_objective(learner.method)  # which has no part, but must not be nonsense
         _check_alpha_is_known(learner, False, f"net={net!r}")
         return DomainAwareClassifier(net, random_state=seed)
     check_classifier(net, "net")

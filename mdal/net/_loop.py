@@ -46,8 +46,10 @@ class ObjectiveNet(NeuralNet):
     # search can go over methods.
     _optional = (
         "discriminator",
+        "domain_classifier",
         "surrogates",
         "optimizer_discriminator",
+        "optimizer_domain_classifier",
         "optimizer_alpha",
     )
 
@@ -160,8 +162,11 @@ class ObjectiveNet(NeuralNet):
         )
         if not len(data.held_out):
             return batches, None
-        y = torch.as_tensor(data.labels[data.held_out])
-        return batches, TensorDataset(data.rows[data.held_out].cpu(), y)
+        labels, domains = (
+            torch.as_tensor(part[data.held_out]) for part in (data.labels, data.domains)
+        )
+        held_out = data.rows[data.held_out].cpu()
+        return batches, TensorDataset(held_out, labels, domains)
 
     def get_iterator(self, dataset, training=False):
         """Return what to loop over: batches as they are, or a loader of rows."""
@@ -236,10 +241,11 @@ class ObjectiveNet(NeuralNet):
 
     def validation_step(self, batch, **fit_params):
         """Return the loss of the averaged classifier on held-out labelled rows."""
-        X, y = batch
+        X, y, domains = (part.to(self._device()) for part in batch)
+        self.averaged_.eval()
         with torch.no_grad(), self._autocast():
-            logits = self.infer(X)
-            y = y.to(logits.device)
+            seen = self.objective_.observe(self._averaged_nets(), X, domains)
+            logits = seen["logits"]
             accuracy = (logits.argmax(dim=1) == y).float().mean().item()
             self.history.record_batch("valid_accuracy", accuracy)
             return {"loss": self.criterion_(logits, y), "y_pred": logits}

@@ -86,7 +86,7 @@ class DANN(Objective):
     with a classifier c of the N domains, which learns which domain i a sample of the
     pool comes from, and a weight that rises with the progress p of the training
     (:func:`ramp`). All original domains are aligned with each other. Labelled domains
-    weigh the same, as in ``erm``.
+    weigh the same, as in ``erm``. A reversed gradient lets one optimiser step all.
 
     Parameters
     ----------

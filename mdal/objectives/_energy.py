@@ -5,7 +5,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from .._validation import check_number
-from ..losses import domain_mean
+from ..losses import at_least_single, domain_mean
 from ._interface import Objective, embedded_together, label_shares, penultimate_apart
 
 
@@ -29,7 +29,7 @@ def free_energy(logits: Tensor) -> Tensor:
     >>> free_energy(torch.tensor([[0.0, 0.0], [2.0, 2.0]])).round(decimals=3)
     tensor([-0.6930, -2.6930])
     """
-    return -torch.logsumexp(logits, dim=1)
+    return -torch.logsumexp(at_least_single(logits), dim=1)
 
 
 class EnergyAlignment(Objective):

@@ -4,7 +4,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from .._validation import check_number
-from ..losses import domain_mean
+from ..losses import at_least_single, domain_mean
 from ._dann import reversed_gradient
 from ._interface import (
     Objective,
@@ -35,7 +35,7 @@ def mean_entropy(logits: Tensor) -> Tensor:
     >>> round(mean_entropy(torch.zeros(3, 2)).item(), 4)
     0.6931
     """
-    log_p = functional.log_softmax(logits, dim=1)
+    log_p = functional.log_softmax(at_least_single(logits), dim=1)
     return -(log_p.exp() * log_p).sum(dim=1).mean()
 
 

@@ -247,8 +247,13 @@ class Objective(BaseEstimator, ABC):
 
 
 def label_shares(nets: Nets, task: Task) -> Tensor:
-    """Return beta, each domain's share of the labelled samples, on the nets' device."""
-    counts = next(nets["module"].parameters()).new_tensor(task.counts)
+    """Return beta, each domain's share of the labelled samples, on the nets' device.
+
+    An encoder may have weights of any type: of half precision, or quantised.
+    """
+    parameter = next(nets["module"].parameters())
+    dtype = torch.promote_types(parameter.dtype, torch.float32)
+    counts = torch.as_tensor(task.counts, dtype=dtype, device=parameter.device)
     return counts / counts.sum()
 
 

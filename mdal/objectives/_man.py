@@ -62,6 +62,11 @@ class MAN(Objective):
             n_classes=task.n_classes,
             n_domains=task.n_domains,
         )
+        if not hasattr(module, "private_features"):
+            raise TypeError(
+                f"module is a {type(module).__name__} without private_features; pass a "
+                "SharedPrivateClassifier or a class like it"
+            )
         domain_classifier = make(
             "domain_classifier",
             DomainClassifier,
