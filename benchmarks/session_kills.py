@@ -2,10 +2,11 @@
 
     python benchmarks/session_kills.py [--kills 200] [--imports 20]
 
-Sessions of 5 rounds and 4 domains run in child processes that are killed (SIGKILL) at
-random moments. After every kill the file must be whole, have every vote that was
-acknowledged and none twice; a finished session must have asked for the same samples as
-one that nobody disturbed. Then single imports are killed: all or nothing.
+Sessions of 5 rounds and 4 domains are made and played in child processes that are
+killed (SIGKILL) at random moments; every third one trains a deep net. After every kill
+the file must be whole, have every vote that was acknowledged and none twice; a finished
+session must have asked for the same samples as one that nobody disturbed. Then single
+imports are killed: all or nothing.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +27,7 @@ from mdal.labels import LabelStore, Vote
 from mdal.session import Session
 
 DOMAINS, ROUNDS, BUDGET = ("clinic", "hospital", "lab", "ward"), 5, 12
-CLASSES = ["no", "yes"]
+CLASSES, NETS = ["no", "yes"], ("logistic_regression", "composite")
 
 
 def samples():
@@ -37,16 +39,12 @@ def samples():
     return X, ids, domains.tolist(), np.where(X[:, 0] > X[:, 1], "yes", "no")
 
 
-def create(folder):
-    """Make a session that trains nothing deep, so that rounds are short."""
-    X, ids, domains, _ = samples()
-    settings = {"net": "logistic_regression", "budget": BUDGET, "classes": CLASSES}
-    Session.create(folder, X, ids, domains, name="kills", **settings)
-
-
-def play(folder, acknowledged=None):
+def play(folder, net, acknowledged=None):
     """Do all that is left of a session, as people would, three labels at a time."""
-    truth = samples()[3]
+    X, ids, domains, truth = samples()
+    if not (Path(folder) / "labels.sqlite").exists():
+        settings = {"budget": BUDGET, "classes": CLASSES, "max_epochs": 1}
+        Session.create(folder, X, ids, domains, name="kills", net=net, **settings)
     with Session(folder) as session:
         while True:
             rounds = session.store.rounds()
@@ -95,6 +93,10 @@ def asked(folder) -> list[list[int]]:
 
 def check(folder, acknowledged: Path) -> int:
     """Raise an error if something is lost, doubled or damaged; return the votes."""
+    if not (Path(folder) / "labels.sqlite").exists():
+        if acknowledged.exists():
+            raise AssertionError("the labels are gone")
+        return 0  # killed before there was a session
     with LabelStore(Path(folder) / "labels.sqlite") as store:
         store.check_integrity()
         votes = Counter(vote["id"] for vote in store.votes())
@@ -108,26 +110,26 @@ def check(folder, acknowledged: Path) -> int:
 
 def kill_sessions(folder: Path, n_kills: int, rng: random.Random) -> int:
     """Kill sessions until there were as many kills; return how many were finished."""
-    create(folder / "undisturbed")
-    start = time.perf_counter()
-    in_child(lambda: play(folder / "undisturbed"))
-    whole, expected = time.perf_counter() - start, asked(folder / "undisturbed")
+    whole, expected = {}, {}
+    for net in NETS:
+        start = time.perf_counter()
+        in_child(lambda net=net: play(folder / net, net))
+        whole[net], expected[net] = time.perf_counter() - start, asked(folder / net)
     kills = finished = 0
     while kills < n_kills:
+        net = NETS[finished % 3 == 2]
         place = folder / f"session-{finished}"
         acknowledged = folder / f"acknowledged-{finished}.txt"
-        create(place)
-        while kills < n_kills:
-            life = rng.uniform(0, whole / 3)
-            killed = in_child(lambda p=place, a=acknowledged: play(p, a), life)
+        go_on = partial(play, place, net, acknowledged)
+        killed = True
+        while killed and kills < n_kills:
+            killed = in_child(go_on, rng.uniform(0, whole[net] / 3))
             kills += killed
             check(place, acknowledged)
-            if not killed:
-                break
-        in_child(lambda p=place, a=acknowledged: play(p, a))
+        in_child(go_on)
         if check(place, acknowledged) != ROUNDS * BUDGET:
             raise AssertionError("not every sample that was asked for has a vote")
-        if asked(place) != expected:
+        if asked(place) != expected[net]:
             raise AssertionError("a disturbed session has asked for other samples")
         finished += 1
     return finished

@@ -275,7 +275,7 @@ def test_a_really_full_disk_loses_nothing(tmp_path):
         LabelStore.create(place / "labels.sqlite", IDS, DOMAINS)
         with LabelStore(place / "labels.sqlite") as store:
             store.add([Vote("a", "cat", "Ann")])
-            many = [Vote(id, "dog", f"Bob {n}") for n in range(5000) for id in IDS]
+            many = [Vote(id, "dog", f"Bob {n}") for n in range(2000) for id in IDS]
             with pytest.raises(OSError, match=r"the disk is full|cannot be"):
                 store.add(many)
             assert len(store.votes()) == 1
