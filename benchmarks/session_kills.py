@@ -138,21 +138,23 @@ def kill_sessions(folder: Path, n_kills: int, rng: random.Random) -> int:
 def kill_imports(folder: Path, n_kills: int, rng: random.Random) -> Counter:
     """Kill one import after another; return how many left nothing and how many all."""
     n = 20_000
-    path = folder / "labels.sqlite"
     votes = [Vote(f"s{i}", "yes", "Ann") for i in range(n)]
 
-    def add():
+    def new(name):
+        LabelStore.create(folder / name, [vote.id for vote in votes], ["shop"] * n)
+        return folder / name
+
+    def add(path):
         with LabelStore(path) as store:
             store.add(votes)
 
-    LabelStore.create(path, [vote.id for vote in votes], ["shop"] * n)
+    path = new("undisturbed.sqlite")
     start = time.perf_counter()
-    in_child(add)
+    in_child(lambda: add(path))
     whole, found = time.perf_counter() - start, Counter()
     while sum(found.values()) < n_kills:
-        path.unlink()
-        LabelStore.create(path, [vote.id for vote in votes], ["shop"] * n)
-        if not in_child(add, rng.uniform(0, whole)):
+        path = new(f"{rng.random()}.sqlite")
+        if not in_child(lambda path=path: add(path), rng.uniform(0, whole)):
             continue
         with LabelStore(path) as store:
             store.check_integrity()

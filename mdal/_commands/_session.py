@@ -122,7 +122,8 @@ def _init(options) -> int:
     )
     domains = sorted(set(pool.domains))
     print(f"{len(pool.ids)} samples of {len(domains)} domains: {', '.join(domains)}")
-    print(f"shape of a sample: {pool.X.shape[1:]}; seen: {pool.shown[0][:200]}")
+    print(f"the learner sees arrays of shape {pool.X.shape[1:]}", end="")
+    print(f"; people see, first: {pool.shown[0][:80]}" if pool.shown[0] else "")
     print(f"session: {options.folder}\nnext: mdal session query {options.folder}")
     return 0
 
