@@ -44,6 +44,20 @@ def _no_formula(value):
     return f"'{value}" if isinstance(value, str) and is_formula(value) else value
 
 
+def check_name(value, what: str) -> str:
+    """Return a name that every tool can keep: printable, and no formula."""
+    if not isinstance(value, str):
+        raise TypeError(f"{what} is {value!r:.80}; pass a string")
+    if not value.strip() or not value.isprintable():
+        raise ValueError(f"{what} is {value!r:.80}; pass a printable name")
+    if is_formula(value):
+        raise ValueError(
+            f"{what} is {value!r:.80}, which a spreadsheet would run as a formula; "
+            "let it begin with a letter or a digit"
+        )
+    return value
+
+
 def is_formula(text: str) -> bool:
     """Return whether a spreadsheet would run a text."""
     return text[:1] in ("=", "+", "-", "@", "\t", "\r") and not is_number(text)

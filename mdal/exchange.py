@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.sax.saxutils import quoteattr
 
-from ._sheets import read_sheet, sheet
-from .labels import Vote, check_name
+from ._sheets import check_name, read_sheet, sheet
+from .labels import Vote
 
 __all__ = [
     "Task",

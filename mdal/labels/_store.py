@@ -1,109 +1,36 @@
-"""Labels that people gave, in one SQLite file: nothing is ever lost.
-
-A :class:`LabelStore` has the samples' ids and domains, the rounds with the samples that
-were asked for, and every vote of every annotator. Votes are added in one transaction,
-all or none, and when :meth:`LabelStore.add` returns they are on the disk. The file is
-locked as long as it is open: a second process gets an error and can change nothing.
-"""
+"""The labels of a pool: samples, rounds and votes."""
 
 import json
-import os
 import sqlite3
 import uuid
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._sheets import is_formula
-from ._validation import check_option
-
-__all__ = ["Asked", "LabelStore", "Vote"]
-
-FORMAT = 1
-RULES = ("latest", "leave", "majority", "raise")
-_AHEAD = timedelta(minutes=10)  # that other people's clocks may be
-_APPLICATION = 0x6D64616C  # "mdal", by which SQLite tells files apart
-_SCHEMA = {
-    "meta": "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT",
-    "samples": "CREATE TABLE samples (row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,"
-    " domain TEXT NOT NULL, shown TEXT NOT NULL) STRICT",
-    "rounds": "CREATE TABLE rounds (number INTEGER PRIMARY KEY, time TEXT NOT NULL,"
-    " about TEXT NOT NULL) STRICT",
-    "asked": "CREATE TABLE asked (round INTEGER NOT NULL REFERENCES rounds,"
-    " rank INTEGER NOT NULL, row INTEGER NOT NULL REFERENCES samples,"
-    " prediction TEXT, PRIMARY KEY (round, rank), UNIQUE (round, row)) STRICT",
-    "votes": "CREATE TABLE votes (number INTEGER PRIMARY KEY,"
-    " row INTEGER NOT NULL REFERENCES samples, annotator TEXT NOT NULL, label TEXT,"
-    " ground_truth INTEGER NOT NULL, time TEXT NOT NULL, round INTEGER,"
-    " source TEXT NOT NULL) STRICT",
-    "votes_of_rows": "CREATE INDEX votes_of_rows ON votes (row)",
-}
-
-
-class Vote(NamedTuple):
-    """What one annotator says about one sample.
-
-    Attributes
-    ----------
-    id : str
-        The sample.
-    label : str or None
-        Its class; None is "skipped": looked at, and not labelled.
-    annotator : str
-        Who says so.
-    time : str or None
-        When, in ISO 8601; None is the moment of the import.
-    ground_truth : bool
-        Whether it decides, whatever others say.
-
-    Examples
-    --------
-    >>> from mdal.labels import Vote
-    >>> Vote("s1", "cat").annotator
-    ''
-    """
-
-    id: str
-    label: str | None
-    annotator: str = ""
-    time: str | None = None
-    ground_truth: bool = False
-
-
-class Asked(NamedTuple):
-    """The samples of one round, in the order in which they were picked.
-
-    Attributes
-    ----------
-    number : int
-        The round, from 0.
-    rows : list of int
-        Rows of the pool.
-    predictions : list of (str or None)
-        What the classifier took them for.
-    about : dict
-        Anything else that is known of the round.
-    time : str
-        When they were picked.
-
-    Examples
-    --------
-    >>> from mdal.labels import Asked
-    >>> Asked(0, [7, 2], [None, None], {}, "2026-01-01T00:00:00+00:00").rows
-    [7, 2]
-    """
-
-    number: int
-    rows: list[int]
-    predictions: list[str | None]
-    about: dict
-    time: str
+from .._sheets import check_name
+from .._validation import check_option
+from ._sqlite import (
+    APPLICATION,
+    FORMAT,
+    SCHEMA,
+    checked,
+    named,
+    opened,
+    put,
+    transaction,
+)
+from ._votes import (
+    RULES,
+    Asked,
+    Vote,
+    check_classes,
+    check_ids,
+    check_time,
+    decided,
+    now,
+)
 
 
 class LabelStore:
@@ -147,9 +74,9 @@ class LabelStore:
             raise FileNotFoundError(
                 f"{path} does not exist; pass a file that LabelStore.create made"
             )
-        self._connection = _opened(self.path)
+        self._connection = opened(self.path)
         try:
-            self.about, self.classes = _checked(self._connection, self.path)
+            self.about, self.classes = checked(self._connection, self.path)
             found = self._rows("SELECT id, domain FROM samples ORDER BY row")
         except BaseException:
             self.close()
@@ -207,11 +134,11 @@ class LabelStore:
         }
         temporary = path.parent / f".{path.name}.{uuid.uuid4().hex}"
         try:
-            connection = _opened(temporary)
-            with _transaction(connection, temporary):
-                for statement in _SCHEMA.values():
+            connection = opened(temporary)
+            with transaction(connection, temporary):
+                for statement in SCHEMA.values():
                     connection.execute(statement)
-                connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+                connection.execute(f"PRAGMA application_id = {APPLICATION}")
                 connection.execute(f"PRAGMA user_version = {FORMAT}")
                 connection.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
                 connection.executemany(
@@ -221,7 +148,7 @@ class LabelStore:
             connection.close()
             with cls(temporary) as store:
                 store.add(votes, source="known from the start")
-            _put(temporary, path)
+            put(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
 
@@ -256,12 +183,12 @@ class LabelStore:
         -------
         int
         """
-        now = _now()
-        checked = [self._checked(Vote(*vote), now) for vote in votes]
+        moment = now()
+        votes = [self._checked(Vote(*vote), moment) for vote in votes]
         rounds = {row: each.number for each in self.rounds() for row in each.rows}
         new = 0
-        with _transaction(self._connection, self.path):
-            for row, vote, timed in checked:
+        with transaction(self._connection, self.path):
+            for row, vote, timed in votes:
                 if self._is_known(row, vote, timed):
                     continue
                 self._connection.execute(
@@ -275,7 +202,7 @@ class LabelStore:
                 new += 1
         return new
 
-    def _checked(self, vote: Vote, now: str) -> tuple[int, Vote, bool]:
+    def _checked(self, vote: Vote, moment: str) -> tuple[int, Vote, bool]:
         """Return the row of a vote, the vote, and whether it says when it was given."""
         row = self._row.get(vote.id)
         if row is None:
@@ -292,7 +219,7 @@ class LabelStore:
                     f"sample {vote.id!r} has the label {vote.label!r:.80}, and classes "
                     f"are {', '.join(self.classes)}; nothing was imported: correct it"
                 )
-        time = now if vote.time is None else check_time(vote.time, vote.id)
+        time = moment if vote.time is None else check_time(vote.time, vote.id)
         return row, vote._replace(time=time), vote.time is not None
 
     def _is_known(self, row: int, vote: Vote, timed: bool) -> bool:
@@ -348,7 +275,7 @@ class LabelStore:
         check_option(rule, "rule", RULES)
         labels, disputed = np.full(len(self), None, dtype=object), []
         for row, votes in self.standing().items():
-            labels[row], agreed = _decided(votes, rule)
+            labels[row], agreed = decided(votes, rule)
             if not agreed:
                 disputed.append(self.ids[row])
         if disputed and rule == "raise":
@@ -426,9 +353,9 @@ class LabelStore:
         predictions = [None] * len(rows) if predictions is None else list(predictions)
         ((number,),) = self._rows("SELECT count(*) FROM rounds")
         text = json.dumps(dict(about or {}), allow_nan=False)
-        with _transaction(self._connection, self.path):
+        with transaction(self._connection, self.path):
             self._connection.execute(
-                "INSERT INTO rounds VALUES (?, ?, ?)", (number, _now(), text)
+                "INSERT INTO rounds VALUES (?, ?, ?)", (number, now(), text)
             )
             self._connection.executemany(
                 "INSERT INTO asked VALUES (?, ?, ?, ?)",
@@ -494,175 +421,4 @@ class LabelStore:
         try:
             return self._connection.execute(statement, values).fetchall()
         except sqlite3.DatabaseError as error:
-            raise _named(error, self.path) from error
-
-
-def _decided(votes: list[Vote], rule: str) -> tuple[str | None, bool]:
-    """Return the label that votes give a sample, and whether they agree on it."""
-    truths = [v.label for v in votes if v.ground_truth and v.label is not None]
-    labels = truths[-1:] or [v.label for v in votes if v.label is not None]
-    if len(set(labels)) <= 1:
-        return (labels[-1] if labels else None), True
-    if rule == "latest":
-        return labels[-1], False
-    (first, n), (_, m), *_ = Counter(labels).most_common()
-    return (first if rule == "majority" and n > m else None), False
-
-
-def _put(temporary: Path, path: Path) -> None:
-    """Move a file to a place where there must be none, whoever comes in between."""
-    try:
-        os.link(temporary, path)
-    except FileExistsError:
-        raise FileExistsError(f"{path} was made in between; open it") from None
-    except OSError:  # a disk without links
-        os.replace(temporary, path)
-
-
-def check_name(value, what: str) -> str:
-    """Return a name that every tool can keep: printable, and no formula."""
-    if not isinstance(value, str):
-        raise TypeError(f"{what} is {value!r:.80}; pass a string")
-    if not value.strip() or not value.isprintable():
-        raise ValueError(f"{what} is {value!r:.80}; pass a printable name")
-    if is_formula(value):
-        raise ValueError(
-            f"{what} is {value!r:.80}, which a spreadsheet would run as a formula; "
-            "let it begin with a letter or a digit"
-        )
-    return value
-
-
-def check_ids(ids) -> list[str]:
-    """Return ids of samples: names that differ, and lead nowhere as paths."""
-    ids = [check_name(id, "an id") for id in ids]
-    if not ids:
-        raise ValueError("there is no sample; pass at least one")
-    for id, count in Counter(ids).most_common(1):
-        if count > 1:
-            raise ValueError(f"{count} samples have the id {id!r:.80}; make ids differ")
-    for id in ids:
-        if ".." in Path(id).parts or Path(id).is_absolute():
-            raise ValueError(f"an id is {id!r:.80}, a path; pass a name instead")
-    return ids
-
-
-def check_classes(classes) -> list[str]:
-    """Return names of classes, all different."""
-    if isinstance(classes, str):
-        raise TypeError(f"classes={classes!r} is a string; pass a list of names")
-    classes = [check_name(name, "a class") for name in classes]
-    if len(set(classes)) < max(len(classes), 2):
-        raise ValueError(f"classes={classes}; pass two or more different names")
-    return classes
-
-
-def check_time(text, id: str) -> str:
-    """Return a time in ISO 8601 and UTC; without a zone it is UTC."""
-    try:
-        moment = datetime.fromisoformat(text)
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        moment = moment.astimezone(UTC)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(
-            f"sample {id!r} has the time {text!r:.80}; use ISO 8601, such as "
-            "2026-01-31T12:00:00Z"
-        ) from None
-    if moment > datetime.now(UTC) + _AHEAD:  # it would count before all that follows
-        raise ValueError(
-            f"sample {id!r} has the time {text!r:.80}, which is still to come; give "
-            "the zone, such as 2026-01-31T12:00:00+02:00"
-        )
-    return moment.isoformat(timespec="microseconds")
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="microseconds")
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    """Return a connection that nobody else can have at the same time."""
-    connection = sqlite3.connect(path, isolation_level=None, timeout=0)
-    try:
-        for setting in (
-            "trusted_schema = OFF",
-            "foreign_keys = ON",
-            "locking_mode = EXCLUSIVE",
-            "journal_mode = DELETE",
-            "synchronous = EXTRA",
-        ):
-            connection.execute(f"PRAGMA {setting}")
-        connection.execute("BEGIN EXCLUSIVE")
-        connection.execute("COMMIT")
-    except sqlite3.DatabaseError as error:
-        connection.close()
-        raise _named(error, path) from error
-    return connection
-
-
-def _checked(connection, path: Path) -> tuple[dict, list | None]:
-    """Return what a file says about itself, if it is one of ours and undamaged."""
-    unknown = f"{path} is no label store of this library, or damaged; use a copy of it"
-    try:
-        ((application,),) = connection.execute("PRAGMA application_id").fetchall()
-        ((written,),) = connection.execute("PRAGMA user_version").fetchall()
-        if application != _APPLICATION:
-            raise ValueError(unknown)
-        if written > FORMAT:
-            raise ValueError(
-                f"{path} has format {written} of a newer version of mdal; this one "
-                f"reads formats up to {FORMAT}: upgrade it"
-            )
-        schema = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"
-        if dict(connection.execute(schema).fetchall()) != _SCHEMA:
-            raise ValueError(unknown)
-        if connection.execute("PRAGMA quick_check").fetchall() != [("ok",)]:
-            raise ValueError(unknown)
-        meta = dict(connection.execute("SELECT key, value FROM meta").fetchall())
-        about, classes = json.loads(meta["about"]), json.loads(meta["classes"])
-        rounds = connection.execute("SELECT about FROM rounds").fetchall()
-        tables = [about, *(json.loads(text) for (text,) in rounds)]
-        if not all(isinstance(part, dict) for part in tables):
-            raise ValueError(unknown)
-        return about, None if classes is None else check_classes(classes)
-    except (sqlite3.DatabaseError, KeyError, TypeError, RecursionError) as error:
-        raise ValueError(unknown) from error
-    except json.JSONDecodeError as error:
-        raise ValueError(unknown) from error
-
-
-@contextmanager
-def _transaction(connection, path: Path):
-    """Write all or nothing."""
-    try:
-        connection.execute("BEGIN EXCLUSIVE")
-        yield
-        connection.execute("COMMIT")
-    except BaseException as error:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        if isinstance(error, sqlite3.DatabaseError):
-            raise _named(error, path) from error
-        raise
-
-
-def _named(error: sqlite3.DatabaseError, path: Path) -> Exception:
-    """Return an error that says what to do."""
-    text = str(error)
-    if "locked" in text:
-        return BlockingIOError(
-            f"another process is using {path}; wait until it has finished"
-        )
-    if "full" in text:
-        return OSError(
-            f"the disk is full; nothing was written to {path}, and all labels in it "
-            "are as they were: make room and do it again"
-        )
-    if "readonly" in text or "unable to open" in text:
-        return PermissionError(f"{path} cannot be written: {text}")
-    if "disk I/O" in text:
-        return OSError(f"{path} cannot be read or written: {text}")
-    return ValueError(
-        f"{path} is no label store of this library, or damaged ({text}); use a copy"
-    )
+            raise named(error, self.path) from error

@@ -1,15 +1,8 @@
-"""Labelling over days, with people, tools and interruptions.
+"""A session in a folder: rounds, tasks and labels."""
 
-A :class:`Session` is a folder: the samples, a :class:`mdal.labels.LabelStore` with
-every label, the learner of the last round, and tasks for the tools that people use.
-Each step can be repeated, and an interrupted one goes on to the same result.
-"""
-
-import base64
 import hashlib
 import io
 import json
-import mimetypes
 import warnings
 from collections import Counter
 from collections.abc import Mapping
@@ -20,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
-from . import plotting, report
-from ._atomic import write_whole
-from ._pools import NewPool, image_file, read_array
-from ._sheets import sheet
-from ._validation import check_count, check_option
-from .exchange import (
+from .._atomic import write_whole
+from .._pools import NewPool, read_array
+from .._sheets import check_name, sheet
+from .._validation import check_count, check_option
+from ..exchange import (
     Task,
     label_studio_config,
     label_studio_tasks,
@@ -33,11 +25,11 @@ from .exchange import (
     task_lines,
     task_sheet,
 )
-from .labels import RULES, Asked, LabelStore, Vote, check_name
-from .learner import CompositeActiveLearner, Round
-from .net import CompositeNet
-
-__all__ = ["Session"]
+from ..labels import RULES, Asked, LabelStore, Vote
+from ..learner import CompositeActiveLearner, Round
+from ..net import CompositeNet
+from ._page import write_page
+from ._shown import check_shape, drawn, embedded
 
 _STORE, _SAMPLES, _LEARNER, _TASKS = "labels.sqlite", "samples.npy", "learner", "tasks"
 NETS = ("composite", "logistic_regression")
@@ -193,7 +185,7 @@ class Session:
         np.save(content, X, allow_pickle=False)
         settings["sha256"] = hashlib.sha256(content.getvalue()).hexdigest()
         # What is wrong with the settings is to be said now, not at a later query.
-        _check_shape(X, settings, shown)
+        check_shape(X, settings, shown)
         nothing = np.full(len(X), None)
         _learner(settings, classes, 0).fit(X, np.array(domains, dtype=object), nothing)
         folder.mkdir(parents=True, exist_ok=True)
@@ -368,7 +360,7 @@ class Session:
             return shown
         X = self.samples() if "" in shown else None
         return [
-            _drawn(X[row]) if not text else _embedded(text, self.settings["images"])
+            drawn(X[row]) if not text else embedded(text, self.settings["images"])
             for row, text in zip(rows, shown, strict=True)
         ]
 
@@ -522,69 +514,7 @@ class Session:
         -------
         Path
         """
-        rounds, status = self.store.rounds(), self.status()
-        where = [report.table(self.status_rows())]
-        if status["open"]:
-            where.append(f"{status['open']} samples of the last round are open.")
-        if status["budget_left"] is not None:
-            where.append(f"{status['budget_left']} labels of the budget are left.")
-        sections = [("", [f"{len(self.store)} samples."]), ("Labels", where)]
-        bought = [Round(**each.about["bought"]) for each in rounds]
-        rows = [
-            {
-                "round": number,
-                "labels before it": each.labels,
-                "new labels foreseen (%)": _percent(each.accuracy_on_new),
-                "predictions as before (%)": _percent(each.agreement),
-            }
-            for number, each in enumerate(bought)
-        ]
-        if rows:
-            sections.append(("What labels have bought", [report.table(rows)]))
-        sections += self._pictures(rounds)
-        return report.write_page(path, f"Labelling session {self.name}", sections)
-
-    def _pictures(self, rounds: list[Asked]) -> list[tuple]:
-        records, spent = [], {}
-        for each in rounds:
-            for domain, n in each.about["budget"].items():
-                spent[domain] = spent.get(domain, 0) + n
-            records.append(
-                {"name": self.name, "seed": 0, "round": each.number}
-                | {"labels": sum(spent.values()), "spent": dict(spent)}
-            )
-        parts = []
-        if records:
-            words = "Samples asked for in each round, by domain."
-            figure = plotting.budgets_by_round(records, name=self.name)
-            parts.append(report.picture(figure, words, caption=words))
-        alpha = rounds[-1].about["alpha"] if rounds else None
-        if alpha is not None:
-            words = (
-                "Alpha: how much the labels of a domain (columns) have to say about a "
-                "domain (rows). Its column means decide the budget."
-            )
-            names = sorted(set(self.store.domains))
-            figure = plotting.alpha_heat_map(alpha, names)
-            parts.append(report.picture(figure, words, caption=words))
-        return [("Where the labels go", parts)] if parts else []
-
-
-def _check_shape(X: NDArray, settings: Mapping, shown) -> None:
-    """Raise an error if samples do not suit the net, or cannot be shown."""
-    if settings["net"] != "composite" and X.ndim != 2:
-        raise ValueError(
-            f"X has shape {X.shape}, and net={settings['net']!r} takes two dimensions; "
-            "flatten it, or choose net='composite'"
-        )
-    if X.ndim == 4 and X.shape[3] in (1, 3, 4) and X.shape[1] > 4:
-        raise ValueError(
-            f"X has shape {X.shape}; pass channels first: X.transpose(0, 3, 1, 2)"
-        )
-    if settings["kind"] == "image" and (shown is None or "" in shown):
-        if X.ndim not in (3, 4):
-            raise ValueError(f"X has shape {X.shape}; pass images, or their addresses")
-        _drawn(X[0])
+        return write_page(self, path)
 
 
 def _learner(settings: Mapping, classes, number: int) -> CompositeActiveLearner:
@@ -611,36 +541,3 @@ def _plain(value):
     if isinstance(value, dict):
         return {str(key): _plain(part) for key, part in value.items()}
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _percent(share) -> str:
-    return "" if share is None else f"{100 * share:.1f}"
-
-
-def _embedded(address: str, folder: str) -> str:
-    """Return an image's address, or the image itself where it is a file."""
-    if address.startswith(("http://", "https://", "data:image/")):
-        return address
-    path = image_file(address, Path(folder))
-    kind = mimetypes.guess_type(path.name)[0] or "image/png"
-    return _address(path.read_bytes(), kind)
-
-
-def _drawn(sample: NDArray) -> str:
-    """Return a sample of two or three dimensions as an image."""
-    try:
-        from PIL import Image
-    except ImportError:
-        raise ImportError("images need Pillow; install mdal-learn[session]") from None
-    low, high = float(sample.min()), float(sample.max())
-    grey = np.uint8(255 * (sample - low) / ((high - low) or 1.0))
-    if grey.ndim == 3:
-        grey = grey.transpose(1, 2, 0)
-        grey = grey if grey.shape[2] == 3 else grey[:, :, 0]
-    content = io.BytesIO()
-    Image.fromarray(grey).resize((224, 224)).save(content, "PNG")
-    return _address(content.getvalue(), "image/png")
-
-
-def _address(content: bytes, kind: str) -> str:
-    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
