@@ -35,7 +35,7 @@ def label(path):
         table = csv.DictWriter(file, rows.fieldnames)
         table.writeheader()
         for row in rows:
-            number = int(row["id"].removeprefix("digit-"))
+            number = int(row["mdal_id"].removeprefix("digit-"))
             table.writerow({**row, "label": data.classes[data.y[number]]})
     print(f"labels: {labelled}")
 

@@ -17,6 +17,7 @@ used alone:
 Deep nets are trained by :mod:`mdal.net`, with a method from :mod:`mdal.objectives`:
 
 - :mod:`mdal.modules` has the networks, :mod:`mdal.losses` the terms of the objective;
+- :mod:`mdal.perturbations` makes perturbed samples that keep their class;
 - :mod:`mdal.streams` draws batches of labelled and of all samples;
 - :mod:`mdal.persistence` writes files that contain no code.
 
@@ -39,6 +40,7 @@ from . import (
     net,
     objectives,
     persistence,
+    perturbations,
     scores,
     similarity,
     strategies,
@@ -66,6 +68,7 @@ __all__ = [
     "net",
     "objectives",
     "persistence",
+    "perturbations",
     "plotting",
     "report",
     "scores",

@@ -156,8 +156,11 @@ def read_array(path) -> NDArray:
             raise ValueError(f"{path} is no .npy file; save one with numpy.save")
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError, SyntaxError, MemoryError) as error:
-        raise ValueError(f"{path} cannot be read as an array: {error}") from None
+    except Exception as error:  # whatever NumPy makes of a hostile header
+        raise ValueError(
+            f"{path} is damaged, or has more than plain numbers "
+            f"({type(error).__name__}); save an array of numbers with numpy.save"
+        ) from None
     if array.ndim < 2 or array.dtype.kind not in "fiub" or not array.size:
         raise ValueError(
             f"{path} has shape {array.shape} and type {array.dtype}; pass numbers, "
@@ -225,6 +228,8 @@ def image_file(name: str, folder: Path) -> Path:
             f"image {name!r:.80} is not on this machine; pass what the learner is to "
             "see with --array or --features"
         )
+    if not name:
+        raise ValueError("a sample has no image; fill in a file, or an address")
     path = (folder / name).resolve()
     if not path.is_relative_to(folder.resolve()):
         raise ValueError(f"image {name!r:.80} is outside of {folder}; keep them there")

@@ -36,7 +36,9 @@ def sheet(rows: Sequence[dict], columns: Sequence[str]) -> str:
     writer.writeheader()
     for row in rows:
         writer.writerow({name: _no_formula(row.get(name)) for name in columns})
-    return text.getvalue()
+    written = text.getvalue()
+    # By this mark spreadsheets know that it is UTF-8.
+    return written if written.isascii() else f"\ufeff{written}"
 
 
 def _no_formula(value):

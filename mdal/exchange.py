@@ -25,7 +25,7 @@ __all__ = [
 
 KINDS = {"text": "Text", "image": "Image", "features": "Text"}
 _COLUMNS = (
-    *("id", "domain", "round", "rank", "shown", "prediction", "session", "label"),
+    *("mdal_id", "domain", "round", "rank", "shown", "prediction", "session", "label"),
 )
 _LONGEST = 30_000  # characters that a cell of a spreadsheet can have, and a few less
 _YES = {"1", "true", "yes", "y", "x"}
@@ -214,7 +214,7 @@ def label_studio_votes(exported: list, *, session: str) -> list[Vote]:
                 f"{data.get('session')!r:.80}, not of {session!r}; nothing was imported"
             )
         for annotation in _field(task, "annotations", list, f"sample {id!r:.80}"):
-            votes.append(_vote(id, annotation))
+            votes.append(_vote(id, annotation, data))
     return votes
 
 
@@ -228,7 +228,7 @@ def _field(table, name: str, kind: type, what: str):
     return value
 
 
-def _vote(id: str, annotation) -> Vote:
+def _vote(id: str, annotation, data: dict) -> Vote:
     what = f"an annotation of {id!r:.80}"
     result = _field(annotation, "result", list, what)
     for flag in ("was_cancelled", "ground_truth"):
@@ -249,6 +249,7 @@ def _vote(id: str, annotation) -> Vote:
         _annotator(annotation.get("completed_by"), what),
         annotation.get("updated_at") or annotation.get("created_at"),
         bool(annotation.get("ground_truth")),
+        _number(data.get("round"), what),
     )
 
 
@@ -265,9 +266,9 @@ def _answers(part, what: str) -> list[str]:
 
 
 def _annotator(who, what: str) -> str:
-    """Return a name: of a person with an email address, of a number, or of nobody."""
-    if isinstance(who, dict):
-        who = who.get("email") or who.get("id")
+    """Return a name: a person's number or email address, or that of nobody."""
+    if isinstance(who, dict):  # some exports have the number alone
+        who = who.get("id") or who.get("email")
     if who is None:
         return ""
     if isinstance(who, bool) or not isinstance(who, str | int):
@@ -275,8 +276,26 @@ def _annotator(who, what: str) -> str:
     return str(who)
 
 
-def task_lines(tasks: Sequence[Task], *, session: str) -> str:
+def _number(value, what: str) -> int | None:
+    """Return the number of a round, if there is one."""
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool) or not str(value).isdecimal() or len(str(value)) > 9:
+        raise ValueError(f"{what} has the round {value!r:.80}; pass its number")
+    return int(value)
+
+
+def task_lines(
+    tasks: Sequence[Task],
+    *,
+    session: str,
+    kind: str = "text",
+    classes: Sequence[str] | None = None,
+) -> str:
     """Return tasks as JSON lines, one for each sample.
+
+    What people see is called ``text`` or ``image``, and the choices are ``options``, as
+    Prodigy has it.
 
     Parameters
     ----------
@@ -284,6 +303,8 @@ def task_lines(tasks: Sequence[Task], *, session: str) -> str:
         The samples of one round.
     session : str
         The session's name, by which :func:`read_votes` knows its own.
+    kind, classes
+        As in :func:`label_studio_config`.
 
     Returns
     -------
@@ -293,13 +314,18 @@ def task_lines(tasks: Sequence[Task], *, session: str) -> str:
     --------
     >>> from mdal.exchange import Task, task_lines
     >>> print(task_lines([Task("s1", "shop", 0, 1, "A cup.")], session="x"), end="")
-    {"id": "s1", "domain": "shop", "round": 0, "rank": 1, "shown": "A cup.", \
-"prediction": null, "session": "x", "label": null}
+    {"mdal_id": "s1", "domain": "shop", "round": 0, "rank": 1, "prediction": null, \
+"session": "x", "label": null, "text": "A cup."}
     """
-    more = {"session": session, "label": None}
-    return "".join(
-        json.dumps({**task._asdict(), **more}, allow_nan=False) + "\n" for task in tasks
-    )
+    lines = []
+    for task in tasks:
+        line = {"mdal_id": task.id, **task._asdict(), "session": session, "label": None}
+        del line["id"]
+        line["image" if kind == "image" else "text"] = line.pop("shown")
+        if classes is not None:
+            line["options"] = [{"id": name, "text": name} for name in classes]
+        lines.append(json.dumps(line, allow_nan=False) + "\n")
+    return "".join(lines)
 
 
 def task_sheet(tasks: Sequence[Task], *, session: str) -> str:
@@ -321,11 +347,16 @@ def task_sheet(tasks: Sequence[Task], *, session: str) -> str:
     --------
     >>> from mdal.exchange import Task, task_sheet
     >>> print(task_sheet([Task("s1", "shop", 0, 1, "=1+1")], session="x"), end="")
-    id,domain,round,rank,shown,prediction,session,label
+    mdal_id,domain,round,rank,shown,prediction,session,label
     s1,shop,0,1,'=1+1,,x,
     """
     rows = [
-        {**task._asdict(), "shown": task.shown[:_LONGEST], "session": session}
+        {
+            **task._asdict(),
+            "mdal_id": task.id,
+            "shown": task.shown[:_LONGEST],
+            "session": session,
+        }
         for task in tasks
     ]
     return sheet(rows, _COLUMNS)
@@ -335,9 +366,11 @@ def read_votes(path, *, session: str, annotator: str = "") -> list[Vote]:
     r"""Return the votes in a file, by its ending.
 
     ``.json`` is what Label Studio exports. ``.jsonl`` (or ``.ndjson``) and ``.csv``
-    have ``id`` and ``label`` and may have ``annotator``, ``time``, ``skipped``,
-    ``ground_truth`` and ``session``; a line without a label that is not skipped says
-    nothing.
+    have ``mdal_id`` (or ``id``, if nothing has the other name: tools number lines by
+    it) and ``label``, a name or a list with one, and may have ``annotator``, ``time``,
+    ``skipped``, ``ground_truth``, ``round`` and ``session``. A line without a label
+    that is not skipped says nothing. Lines may also have Prodigy's ``answer`` and
+    ``accept``, and sheets Label Studio's ``updated_at``.
 
     Parameters
     ----------
@@ -360,7 +393,8 @@ def read_votes(path, *, session: str, annotator: str = "") -> list[Vote]:
     ...     path = pathlib.Path(folder, "labels.csv")
     ...     _ = path.write_text("id,label\ns1,good\ns2,\n")
     ...     read_votes(path, session="kettles", annotator="Ann")
-    [Vote(id='s1', label='good', annotator='Ann', time=None, ground_truth=False)]
+    [Vote(id='s1', label='good', annotator='Ann', time=None, ground_truth=False, \
+round=None)]
     """
     path = Path(path)
     if not path.is_file():
@@ -397,8 +431,11 @@ def _json(text: str, where):
 
 
 def _check_names(names, where: str) -> None:
-    if not {"id", "label"} <= set(names):
-        raise ValueError(f"{where} has no id or no label; name the columns so")
+    names = set(names)
+    if not names & {"mdal_id", "id"} or not names & {"label", "accept"}:
+        raise ValueError(
+            f"{where} has no mdal_id or id, or no label; name the columns so"
+        )
 
 
 def _votes(rows, path, session: str, annotator: str) -> list[Vote]:
@@ -426,11 +463,13 @@ def _votes(rows, path, session: str, annotator: str) -> list[Vote]:
 
 def _row_vote(row: dict, where: str, annotator: str) -> Vote | None:
     """Return what a row says, if it says anything."""
-    for name in ("id", "label", "time"):
-        if not isinstance(row.get(name), str | None) or row["id"] is None:
-            raise ValueError(f"{where} has {name}={row.get(name)!r:.80}; pass a string")
-    label = (row["label"] or "").strip()
-    skipped = _flag(row.get("skipped"), where, "skipped")
+    name = "mdal_id" if "mdal_id" in row else "id"
+    id, time = row[name], row.get("time") or row.get("updated_at") or None
+    for value, what in ((id, name), (time or "", "time")):
+        if not isinstance(value, str):
+            raise ValueError(f"{where} has {what}={value!r:.80}; pass a string")
+    label, ignored = _said(row, where)
+    skipped = _flag(row.get("skipped"), where, "skipped") or ignored
     if label and skipped:
         raise ValueError(
             f"{where} has the label {label!r:.80} and is skipped; keep one"
@@ -439,12 +478,31 @@ def _row_vote(row: dict, where: str, annotator: str) -> Vote | None:
         return None
     who = row.get("annotator")
     return Vote(
-        row["id"],
+        id,
         label or None,
         annotator if who in (None, "") else _annotator(who, where),
-        row.get("time") or None,
+        time,
         _flag(row.get("ground_truth"), where, "ground_truth"),
+        _number(row.get("round"), where),
     )
+
+
+def _said(row: dict, where: str) -> tuple[str, bool]:
+    """Return the label of a row, "" for none, and whether a tool calls it ignored."""
+    answer = row.get("answer")
+    if answer == "ignore":
+        return "", True
+    if answer not in (None, "", "accept"):
+        raise ValueError(
+            f"{where} has answer={answer!r:.80}, which names no class; remove it, or "
+            "say what the sample is"
+        )
+    label = row.get("label") or row.get("accept") or ""
+    if isinstance(label, list) and len(label) == 1:
+        [label] = label
+    if not isinstance(label, str):
+        raise ValueError(f"{where} has label={label!r:.80}; pass one string")
+    return label.strip(), False
 
 
 def _flag(value, where: str, name: str) -> bool:

@@ -112,8 +112,13 @@ def load(path, kind: str) -> tuple[dict[str, torch.Tensor], dict]:
             f"{path} has format {written}, written by mdal {metadata.get('mdal')}; "
             f"mdal {__version__} reads formats up to {FORMAT}: upgrade it"
         ) from None
-    except (SafetensorError, TypeError, KeyError, ValueError, MemoryError) as error:
+    except (
+        *(SafetensorError, TypeError, KeyError, ValueError, MemoryError),
+        RecursionError,
+    ) as error:
         raise ValueError(unknown) from error
+    if not isinstance(header, dict):
+        raise ValueError(unknown)
     if found != kind:
         raise ValueError(f"{path} holds a {found!r}; pass a file with a {kind!r}")
     return tensors, header

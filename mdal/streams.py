@@ -1,6 +1,6 @@
 """Rows of data by number, and batches of labelled and pool rows."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -174,8 +174,6 @@ class Batches:
         Labelled and pool rows in a batch; with 0 there is no pool.
     generator : torch.Generator
         Where the order comes from.
-    perturb : callable, default=None
-        Makes perturbed samples of a batch of the pool.
 
     Examples
     --------
@@ -202,13 +200,11 @@ class Batches:
         batch_size: int,
         pool_batch_size: int,
         generator: torch.Generator,
-        perturb: Callable[[Tensor], Tensor] | None = None,
     ):
         self.rows = rows
         self.y = torch.as_tensor(y).to(rows.device)
         self.domains = torch.as_tensor(domains).to(rows.device)
         self.n_steps, self.n_all_steps, self.step = n_steps, n_steps * n_epochs, 0
-        self.perturb = perturb
         # For objectives, on the device: one that is on the CPU is of no use to a GPU.
         self.generator = torch.Generator(rows.device)
         self.generator.manual_seed(generator.initial_seed() + 1)
@@ -225,19 +221,16 @@ class Batches:
     def __iter__(self) -> Iterator[Batch]:
         for _ in range(self.n_steps):
             chosen = next(self.labelled)
-            pool_X = pool_domains = perturbed_X = None
+            pool_X = pool_domains = None
             if self.pool is not None:
                 pool = next(self.pool)
                 pool_X, pool_domains = self.rows[pool], self.domains[pool]
-                if self.perturb is not None:
-                    perturbed_X = self.perturb(pool_X)
             yield Batch(
                 self.rows[chosen],
                 self.y[chosen],
                 self.domains[chosen],
                 pool_X,
                 pool_domains,
-                perturbed_X,
                 progress=min(self.step / self.n_all_steps, 1.0),
                 generator=self.generator,
             )

@@ -70,8 +70,9 @@ def test_a_whole_step_stays_on_its_device(
     method, max_pairs, batch_norm, tables_stay_behind
 ):
     objective = get_objective(method)
-    if isinstance(objective, CAL):
-        objective.set_params(max_pairs=max_pairs, batch_norm=batch_norm, alpha_from=0.0)
+    base = getattr(objective, "base", objective)
+    if isinstance(base, CAL):
+        base.set_params(max_pairs=max_pairs, batch_norm=batch_norm, alpha_from=0.0)
     nets = {name: net.to("meta") for name, net in built(objective).items()}
     objective.start(nets, nets, TASK)
     groups = objective.groups(nets)

@@ -111,7 +111,7 @@ def test_annotations_become_votes():
     )
     time = "2026-01-02T00:00:00Z"
     assert votes == [
-        Vote("s1", "good", "ann@example.com", time),
+        Vote("s1", "good", "4", time),
         Vote("s1", "bad", "7", time, True),
         Vote("s1", None, "", time),
         Vote("s1", None, "0", time),
@@ -147,11 +147,11 @@ def test_lines_and_sheets_have_all_tasks():
     lines = [json.loads(line) for line in task_lines(TASKS, session="k").splitlines()]
     rows = list(csv.DictReader(io.StringIO(task_sheet(TASKS, session="k"))))
     assert (
-        [line["id"] for line in lines]
-        == [row["id"] for row in rows]
+        [line["mdal_id"] for line in lines]
+        == [row["mdal_id"] for row in rows]
         == [task.id for task in TASKS]
     )
-    assert lines[1]["shown"] == "=cmd()"
+    assert lines[1]["text"] == "=cmd()"
     assert rows[1]["shown"] == "'=cmd()"  # no formula in a spreadsheet
     assert rows[0]["shown"] == TASKS[0].shown
     assert {row["label"] for row in rows} == {""}
@@ -163,7 +163,7 @@ def test_lines_and_sheets_have_all_tasks():
 def test_numbers_are_no_formulas_and_long_texts_fit_into_a_cell():
     tasks = [Task("-1", "shop", 0, 1, "x" * 200_000, "-1")]
     [row] = csv.DictReader(io.StringIO(task_sheet(tasks, session="k")))
-    assert row["id"] == row["prediction"] == "-1"
+    assert row["mdal_id"] == row["prediction"] == "-1"
     assert len(row["shown"]) == 30_000
 
 
@@ -202,20 +202,20 @@ def test_lines_are_read(tmp_path):
         ("l.json", "[NaN]", "NaN is no JSON"),
         ("l.json", "[", "cannot be read as JSON"),
         ("l.json", b"\xff\xfe[]", "no text in UTF-8"),
-        ("l.jsonl", '{"id": "s1"}', "line 1, has no id or no label"),
-        ("l.jsonl", "\n[1]", "line 2, has no id or no label"),
+        ("l.jsonl", '{"id": "s1"}', "line 1, has no mdal_id or id, or no label"),
+        ("l.jsonl", "\n[1]", "line 2, has no mdal_id or id, or no label"),
         ("l.jsonl", '{"id": 1, "label": "a"}', "has id=1; pass a string"),
         ("l.jsonl", '{"id": null, "label": "a"}', "has id=None; pass a string"),
-        ("l.jsonl", '{"id": "a", "label": 1}', "has label=1; pass a string"),
+        ("l.jsonl", '{"id": "a", "label": 1}', "has label=1; pass one string"),
         ("l.jsonl", '{"id": "a", "label": "b", "time": ["x"]}', "has time="),
         ("l.jsonl", '{"id": "a", "label": "b", "annotator": ["x"]}', "is by"),
         ("l.jsonl", '{"id": "a", "label": "b", "session": "x"}', "of the session 'x'"),
         ("l.csv", "id,label,skipped\ns1,good,yes\n", "and is skipped; keep one"),
         ("l.csv", "", "needs a first line"),
         ("l.csv", "id,id,label\ns1,s1,good\n", "needs a first line"),
-        ("l.csv", "name,label\n", "no id or no label"),
+        ("l.csv", "name,label\n", "no mdal_id or id, or no label"),
         ("l.jsonl", '{"id": "a", "label": "b", "skipped": "maybe"}', "skipped='maybe'"),
-        ("l.csv", "id,text\ns1,good\n", "no id or no label"),
+        ("l.csv", "id,text\ns1,good\n", "no mdal_id or id, or no label"),
         ("l.csv", "id,label\ns1,good\ns1,bad\n", "line 3, is the second about 's1'"),
         ("l.csv", "id,label\ns1\n", "row 2, has 1 cells for 2 columns"),
         ("l.csv", "id,label\ns1,good,3\n", "row 2, has 3 cells for 2 columns"),
@@ -229,3 +229,60 @@ def test_files_that_cannot_be_read_are_named(tmp_path, name, text, message):
         read_votes(written(tmp_path / name, text), session="kettles")
     with pytest.raises(FileNotFoundError, match="does not exist"):
         read_votes(tmp_path / "nothing.csv", session="kettles")
+
+
+def test_numbers_that_tools_give_lines_are_not_taken_for_ids(tmp_path):
+    """As Label Studio's sheets and doccano's lines have them."""
+    path = written(
+        tmp_path / "l.csv",
+        "id,mdal_id,label,annotator,updated_at\n7,s1,good,3,2026-01-02T00:00:00Z\n",
+    )
+    [vote] = read_votes(path, session="k")
+    assert vote == Vote("s1", "good", "3", "2026-01-02T00:00:00Z")
+    path = written(tmp_path / "l.jsonl", '{"id": 7, "mdal_id": "s1", "label": ["bad"]}')
+    assert read_votes(path, session="k") == [Vote("s1", "bad")]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ({"accept": ["good"], "answer": "accept"}, [Vote("s1", "good")]),
+        ({"label": "good", "answer": "accept"}, [Vote("s1", "good")]),
+        ({"accept": [], "answer": "ignore"}, [Vote("s1", None)]),
+        ({"accept": [], "answer": "accept"}, []),
+        ({"label": "good", "answer": "reject"}, "answer='reject', which names no"),
+        ({"accept": ["good", "bad"], "answer": "accept"}, "pass one string"),
+    ],
+)
+def test_answers_of_prodigy_are_understood(tmp_path, line, expected):
+    path = written(tmp_path / "l.jsonl", json.dumps({"mdal_id": "s1", **line}))
+    if isinstance(expected, str):
+        with pytest.raises(ValueError, match=expected):
+            read_votes(path, session="k")
+    else:
+        assert read_votes(path, session="k") == expected
+
+
+def test_lines_have_what_tools_look_for():
+    lines = task_lines(TASKS, session="k", kind="image", classes=["good", "bad"])
+    line = json.loads(lines.splitlines()[0])
+    assert line["image"] == TASKS[0].shown and "text" not in line
+    assert line["options"] == [{"id": n, "text": n} for n in ("good", "bad")]
+
+
+def test_sheets_that_need_it_say_that_they_are_utf_8():
+    [plain, other] = (
+        task_sheet([Task("s1", "shop", 0, 1, text)], session="k")
+        for text in ("cup", "café")
+    )
+    assert not plain.startswith("\ufeff") and other.startswith("\ufeff")
+
+
+def test_a_person_is_the_same_in_every_export():
+    short, long = (
+        label_studio_votes(
+            exported(annotated("good", completed_by=who)), session="kettles"
+        )
+        for who in (4, {"id": 4, "email": "ann@example.com"})
+    )
+    assert short == long

@@ -53,7 +53,11 @@ class Server:
         self.process = subprocess.Popen(
             command, env=environment, stdout=self.log, stderr=self.log
         )
-        self.wait()
+        try:
+            self.wait()
+        except BaseException:
+            self.stop()
+            raise
         self.ask("/user/login/")
         form = {"email": USER, "password": PASSWORD}
         form["csrfmiddlewaretoken"] = self.token
@@ -64,7 +68,7 @@ class Server:
         return next(c.value for c in self.cookies if c.name == "csrftoken")
 
     def wait(self):
-        for _ in range(240):
+        for _ in range(600):
             try:
                 return json.loads(self.ask("/health"))
             except (urllib.error.URLError, OSError):

@@ -335,3 +335,29 @@ def test_rounds_are_as_they_were_written(store):
         with pytest.raises(ValueError, match="pass different row numbers below 3"):
             store.add_round(wrong)
     assert len(store.rounds()) == 2
+
+
+def test_votes_with_the_same_time_are_each_known(store):
+    time = "2026-01-02T00:00:00Z"
+    votes = [Vote("b", "cat", "Ann", time), Vote("b", "dog", "Ann", time)]
+    assert store.add(votes) == 2
+    assert store.add(votes) == store.add(votes[:1]) == 0
+
+
+def test_what_was_added_under_a_digest_is_not_added_again(store):
+    assert store.add([Vote("b", "cat", "Ann")], digest="one") == 1
+    assert store.add([Vote("b", "dog", "Ann")], digest="two") == 1
+    assert store.add([Vote("b", "cat", "Ann")], digest="one") == 0
+    assert store.y_mask()[1] == "dog"
+
+
+def test_an_import_that_fails_is_not_remembered(store):
+    with pytest.raises(ValueError, match="no sample with id"):
+        store.add([Vote("nobody", "cat", "Ann")], digest="one")
+    assert store.add([Vote("b", "cat", "Ann")], digest="one") == 1
+
+
+@pytest.mark.parametrize("name", ["Ann\n", "x\0", "a" * 201, "\ud800"])
+def test_annotators_have_names_that_can_be_shown(store, name):
+    with pytest.raises(ValueError, match="is not printable, or longer"):
+        store.add([Vote("b", "cat", name)])

@@ -18,9 +18,9 @@ from sklearn.base import clone
 from torch import nn
 from torch.nn import functional
 
-from mdal.net import CompositeNet
 from mdal.objectives import (
     CAL,
+    Consistency,
     MultiplicativeWeights,
     Objective,
     Task,
@@ -331,8 +331,11 @@ def test_multiplicative_weights_take_the_steps_of_similarity():
 def test_names_stand_for_settings_which_can_be_changed():
     assert "cal_fa++" in objective_names()
     for name in objective_names():
-        variant = name.startswith("cal") or name == "erm"
-        assert isinstance(get_objective(name), CAL) == variant
+        objective = get_objective(name)
+        assert isinstance(objective, Consistency) == name.endswith("_consistency")
+        objective = getattr(objective, "base", objective)
+        variant = name.startswith(("cal", "erm"))
+        assert isinstance(objective, CAL) == variant
     assert get_objective("cal++").two_updates
     given = CAL(0.5)
     copied = get_objective(given, third_term=False)
@@ -360,54 +363,6 @@ def test_wrong_settings_are_named(wrong):
     with pytest.raises(ValueError, match=name) as error:
         built(CAL(**wrong))
     assert str(value) in str(error.value)
-
-
-# A method around another one: it needs nothing from the net that is not there.
-
-
-class Consistency(Objective):
-    """Any other method, and agreement with the averaged net on perturbed samples."""
-
-    def __init__(self, base):
-        self.base = base
-
-    needs_pool = True
-
-    def build(self, make, task):
-        return self.base.build(make, task)
-
-    def groups(self, nets):
-        return self.base.groups(nets)
-
-    def start(self, nets, averaged, task):
-        self.base.start(nets, averaged, task)
-
-    def losses(self, nets, batch, averaged):
-        with torch.no_grad():
-            confidence, target = averaged["module"](batch.pool_X).softmax(1).max(1)
-        for group, named in self.base.losses(nets, batch, averaged):
-            if group == "module":
-                losses = functional.cross_entropy(
-                    nets["module"](batch.perturbed_X), target, reduction="none"
-                )
-                named["consistency"] = (losses * (confidence > 0.8)).mean()
-            yield group, named
-
-
-@pytest.mark.parametrize("objective", [Consistency(CAL()), Consistency(CAL(0.3))])
-def test_other_methods_fit_in_without_touching_the_net(objective, two_far_domains):
-    X, y, domains = two_far_domains
-    net = CompositeNet(
-        objective,
-        max_epochs=4,
-        module__width=16,
-        perturb=lambda batch: batch + 0.1 * torch.randn_like(batch),
-        random_state=0,
-    ).fit(X, y, domains=domains)
-    labelled = y >= 0
-    assert (net.predict(X) == y)[labelled].mean() > 0.9
-    assert set(net.history[-1]) >= {"train_loss", "dur"}
-    assert np.isfinite(net.history[:, "train_loss"]).all()
 
 
 def test_a_method_without_losses_says_so():

@@ -31,8 +31,10 @@ LAYERS = {
     ],
     2: [
         "_generators",
+        "_threads",
         "modules",
         "losses",
+        "perturbations",
         "objectives",
         "streams",
         "persistence",

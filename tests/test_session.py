@@ -7,6 +7,8 @@ import json
 import pickle
 import random
 import re
+import sqlite3
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -14,10 +16,11 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
+import torch
 from PIL import Image
 
 import mdal
-from mdal import CompositeActiveLearner
+from mdal import CompositeActiveLearner, persistence
 from mdal._commands import main
 from mdal._pools import read_pool
 from mdal.labels import LabelStore, Vote
@@ -106,8 +109,8 @@ def test_a_round_stays_open_until_it_is_answered(folder):
 def test_what_people_filled_in_is_not_written_over(folder):
     with Session(folder) as session:
         session.query()
-        sheet = folder / "tasks/round-0.csv"
-        sheet.write_text(sheet.read_text().replace("mine,\n", "mine,yes\n"))
+        sheet, token = folder / "tasks/round-0.csv", session.token
+        sheet.write_text(sheet.read_text().replace(f"{token},\n", f"{token},yes\n"))
         filled = sheet.read_text()
         session.query()
         assert sheet.read_text() == filled
@@ -174,7 +177,8 @@ def test_tasks_are_written_in_every_form(folder):
         assert [task["data"]["mdal_id"] for task in made] == [
             session.store.ids[row] for row in asked.rows
         ]
-        assert {task["data"]["session"] for task in made} == {"mine"}
+        assert {task["data"]["session"] for task in made} == {session.token}
+        assert session.token.startswith("mine ")
 
 
 def test_the_same_labels_give_the_same_query(tmp_path):
@@ -189,18 +193,192 @@ def test_the_same_labels_give_the_same_query(tmp_path):
 
 def test_everything_may_be_labelled(tmp_path):
     truth = pool()[3]
-    create(tmp_path / "all", labels=[*truth[:78], None, None], total=79)
+    create(tmp_path / "all", labels=[*truth[:78], None, None], total=9)
     with Session(tmp_path / "all") as session:
         asked = session.query()
         assert sorted(asked.rows) == [78, 79]
         answer(session, asked.rows)
         assert session.query().rows == []
-        assert session.status()["budget_left"] == -1
+        status = session.status()
+        assert (status["spent"], status["budget_left"]) == (2, 7)
         assert session.export(tmp_path / "labels.csv") == 80
     lines = (tmp_path / "labels.csv").read_text().splitlines()
     assert lines[0] == "id,domain,label,annotators,round"
     assert lines[1] == f"s0,shop,{truth[0]},given,"
     assert lines[-1] == f"s79,ward,{truth[79]},Ann,0"
+
+
+def test_rounds_end_where_the_total_is_spent(tmp_path, capsys):
+    create(tmp_path / "s", budget=8, total=11)
+    with Session(tmp_path / "s") as session:
+        answer(session, session.query().rows)
+        last = session.query().rows
+        assert len(last) == 3
+        answer(session, last)
+        assert session.query().rows == []
+    assert main(["session", "query", str(tmp_path / "s")]) == 0
+    assert "the total is spent; give --n to go on" in capsys.readouterr().out
+    with Session(tmp_path / "s") as session:
+        assert len(session.query(2).rows) == 2
+
+
+def test_labels_count_for_the_round_that_asked_for_them(folder, tmp_path):
+    with Session(folder) as session:
+        first = session.query()
+        sheet = (folder / "tasks/round-0.csv").read_text()
+        second = session.query(40, new_round=True)
+        assert set(first.rows) & set(second.rows)
+        path = tmp_path / "late.csv"
+        path.write_text(sheet.replace(f"{session.token},\n", f"{session.token},yes\n"))
+        assert session.add_file(path) == 8
+        assert {vote["round"] for vote in session.store.votes()} == {0}
+        counts = [sum(each.values()) for each in session.status()["by_round"]]
+        assert counts == [8, 0]
+
+
+def test_a_file_that_was_imported_before_says_nothing_new(folder, tmp_path):
+    """Ann changes her mind; somebody imports her first file again."""
+    with Session(folder) as session:
+        for name, label in (("a.csv", "yes"), ("b.csv", "no"), ("a.csv", "yes")):
+            (tmp_path / name).write_text(f"id,label\ns1,{label}\n")
+            session.add_file(tmp_path / name, annotator="Ann")
+        assert session.labels()[1] == "no"
+        assert len(session.store.votes()) == 2
+
+
+def test_tasks_of_a_session_with_the_same_name_are_refused(tmp_path):
+    for parent in ("one", "two"):
+        create(tmp_path / parent / "mine")
+        with Session(tmp_path / parent / "mine") as session:
+            session.query()
+    sheet = tmp_path / "one/mine/tasks/round-0.csv"
+    with Session(tmp_path / "two/mine") as session:
+        assert session.name == "mine"
+        with pytest.raises(ValueError, match="is of the session 'mine "):
+            session.add_file(sheet)
+
+
+def test_an_open_round_is_shown_whatever_annotators_say(folder):
+    with Session(folder) as session:
+        rows = session.query().rows
+    with Session(folder) as session:
+        id = session.store.ids[rows[0]]
+        session.store.add([Vote(id, "yes", "Ann"), Vote(id, "no", "Bob")])
+        assert session.query().rows == rows
+
+
+def test_a_pool_that_was_corrected_can_be_tried_again(tmp_path):
+    X, ids, domains, _ = pool()
+    settings = {"net": "logistic_regression", "classes": ["no", "yes"]}
+    with pytest.raises(ValueError, match="have the id 's1'"):
+        Session.create(tmp_path / "s", X, ["s1", *ids[1:]], domains, **settings)
+    Session.create(tmp_path / "s", X[1:], ids[1:], domains[1:], **settings)
+    with Session(tmp_path / "s") as session:
+        assert len(session.store) == len(ids) - 1
+
+
+def test_images_that_are_not_there_are_named_at_once(tmp_path):
+    X, ids, domains, _ = pool()
+    settings = {"kind": "image", "net": "logistic_regression", "images": tmp_path}
+    addresses = [f"s3://bucket/{id}.png" for id in ids]
+    with pytest.raises(FileNotFoundError, match=r"gone\.png does not exist"):
+        shown = ["gone.png", *addresses[1:]]
+        Session.create(tmp_path / "s", X, ids, domains, shown=shown, **settings)
+    Session.create(tmp_path / "s", X, ids, domains, shown=addresses, **settings)
+    with Session(tmp_path / "s") as session:
+        [task, *_] = session.tasks(session.query(), embedded=True)
+        assert task.shown.startswith("s3://")
+
+
+def test_files_of_others_in_the_folder_are_left_alone(folder):
+    kept = folder / ".labels.sqlite.backup"
+    kept.write_text("mine")
+    left = folder / f".samples.npy.{'0' * 32}"
+    left.write_text("what a kill has left")
+    with Session(folder):
+        assert kept.exists() and not left.exists()
+
+
+def test_a_damaged_learner_costs_a_warning_and_changes_no_choice(tmp_path):
+    """Its file may say what it likes: the session's settings count."""
+    chosen = []
+    for name, damage in (("whole", None), ("cut", b""), ("wrong", "strategy")):
+        create(tmp_path / name, name="same")
+        with Session(tmp_path / name) as session:
+            answer(session, session.query().rows)
+            path = tmp_path / name / "learner/learner.safetensors"
+            if damage == "strategy":
+                arrays, header = persistence.load(path, "learner")
+                header["parameters"]["strategy"] = "margin"
+                header["values"]["query"] = 3
+                persistence.save(path, "learner", arrays, header)
+            elif damage is not None:
+                path.write_bytes(damage)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                chosen.append(session.query().rows)
+            assert (len(caught) == 1) == (name == "cut")
+    assert chosen[0] == chosen[1] == chosen[2]
+
+
+@pytest.mark.parametrize("header", [{}, [], {"parameters": 3}])
+def test_a_learner_without_its_parts_costs_a_warning(folder, header):
+    with Session(folder) as session:
+        answer(session, session.query().rows)
+        path = folder / "learner/learner.safetensors"
+        arrays, _ = persistence.load(path, "learner")
+        persistence.save(path, "learner", arrays, header)
+        with pytest.warns(UserWarning, match="nothing else is lost"):
+            session.query()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE meta SET value = '{}' WHERE key = 'about'",
+        "UPDATE rounds SET about = '{}'",
+        "UPDATE votes SET row = 4000",
+    ],
+)
+def test_a_store_with_wrong_content_is_named(folder, damage):
+    with Session(folder) as session:
+        answer(session, session.query().rows)
+    connection = sqlite3.connect(folder / "labels.sqlite")
+    connection.execute(damage)
+    connection.commit()
+    connection.close()
+    with pytest.raises(ValueError, match="damaged"):
+        Session(folder)
+
+
+def test_the_number_of_threads_is_the_sessions(folder, monkeypatch):
+    with Session(folder) as session:
+        session.settings["threads"] = 3
+        seen, fit = [], CompositeActiveLearner.fit
+
+        def watched(*arguments, **named):
+            seen.append(torch.get_num_threads())
+            return fit(*arguments, **named)
+
+        monkeypatch.setattr(CompositeActiveLearner, "fit", watched)
+        before = torch.get_num_threads()
+        session.query()
+        assert seen == [3] and torch.get_num_threads() == before
+
+
+def test_every_vote_can_be_exported(folder, tmp_path):
+    with Session(folder) as session:
+        session.store.add([Vote("s1", "yes", "Ann"), Vote("s2", None, "Bob")])
+        session.store.add([Vote("s1", "no", "Ann")])
+        assert session.export(tmp_path / "votes.csv", votes=True) == 3
+    lines = (tmp_path / "votes.csv").read_text().splitlines()
+    assert lines[0].startswith("id,domain,label,annotator,time,ground_truth")
+    assert [line.split(",")[2] for line in lines[1:]] == ["yes", "", "no"]
+
+
+def test_what_cannot_be_written_is_named(folder, tmp_path):
+    with Session(folder) as session, pytest.raises(OSError, match="cannot be written"):
+        session.export(tmp_path / "no/such/folder/labels.csv")
 
 
 def test_a_report_shows_the_session(folder, tmp_path):
@@ -209,7 +387,7 @@ def test_a_report_shows_the_session(folder, tmp_path):
         answer(session, session.query().rows)
         answer(session, session.query().rows[:3])
         page = session.write_report(tmp_path / "1.html").read_text()
-    assert "Labelling session mine" in page
+    assert "Labelling session mine" in page and "Ann" in page
     assert page.count("<img") == 2 and "5 samples of the last round are open" in page
 
 
@@ -441,10 +619,10 @@ def hostile(folder, canary):
         (learner(evil), "not a file of this library, or damaged"),
         (learner(header), "not a file of this library, or damaged"),
         (array("pickle.npy", evil), "is no .npy file"),
-        (array("objects.npy", objects.getvalue()), "cannot be read as an array"),
+        (array("objects.npy", objects.getvalue()), "has more than plain numbers"),
         (array("bomb.npy", bomb.getvalue()), "is no .npy file"),
-        (array("huge.npy", huge), "cannot be read as an array"),
-        (array("short.npy", b"\x93NUMPY\x01\x00"), "cannot be read as an array"),
+        (array("huge.npy", huge), "has more than plain numbers"),
+        (array("short.npy", b"\x93NUMPY\x01\x00"), "has more than plain numbers"),
         (rows("pickle.parquet", evil), "cannot be read as Parquet"),
         (rows("cut.csv", b"id,domain\na"), "has 1 cells for 2 columns"),
         (rows("bytes.csv", b"id,domain\n\xff,a"), "is no text in UTF-8"),
@@ -543,7 +721,7 @@ def test_a_session_on_the_command_line(tmp_path, capsys):
     assert "round 1:" in step("query")
     shown = step("status")
     assert re.search(r"all +6 +0 +74 +6 +0\n", shown)
-    assert "14 labels of the budget are left" in shown and "6 labels" in shown
+    assert "6 labels were given by people; 14 of the total are left" in shown
     assert "6 labels" in step("export")
     assert "report.html" in step("report")
     with LabelStore(tmp_path / "mine/labels.sqlite") as store:

@@ -59,6 +59,10 @@ def add_to(commands) -> None:
             )
         elif name in ("export", "report"):
             step.add_argument("--output", type=Path, help="by default in the folder")
+        if name == "export":
+            step.add_argument(
+                "--votes", action="store_true", help="every vote ever given instead"
+            )
         if name != "import":
             step.add_argument("--rule", choices=RULES, help=_RULE)
 
@@ -93,13 +97,14 @@ def _add_init(steps) -> None:
     init.add_argument("--classes", nargs="+", help="all classes; by default any label")
     init.add_argument("--name", help="by default that of the folder")
     init.add_argument("--budget", type=int, default=20, help="labels in a round (20)")
-    init.add_argument("--total", type=int, help="labels in all, for the status")
+    init.add_argument("--total", type=int, help="labels in all; rounds end there")
     init.add_argument("--strategy", default="grads", help="mdal strategies lists them")
     init.add_argument("--allocation", default="optimal", help="optimal, separate, ...")
     init.add_argument("--method", default="cal", help="what a net is trained for (cal)")
     init.add_argument("--net", choices=NETS, default="composite")
     init.add_argument("--max-epochs", type=int, default=30, help="of the net (30)")
     init.add_argument("--rule", choices=RULES, default="raise", help=_RULE)
+    init.add_argument("--threads", type=int, help="that compute (all)")
     init.add_argument("--seed", type=int, default=0)
     init.set_defaults(run=_init)
 
@@ -107,7 +112,7 @@ def _add_init(steps) -> None:
 _OF_THE_TABLE = ("id", "domain", "label", "text", "image", "size", "features", "array")
 _OF_THE_SESSION = (
     *("classes", "name", "budget", "total", "strategy", "allocation", "method"),
-    *("net", "max_epochs", "rule", "seed"),
+    *("net", "max_epochs", "rule", "threads", "seed"),
 )
 
 
@@ -136,7 +141,11 @@ def _query(options) -> int:
         print(f"{labels} labels so far; picking the next samples ...", flush=True)
         asked = session.query(options.n, new_round=options.new_round)
         if not asked.rows:
-            print("everything is labelled or skipped; there is nothing to pick")
+            left = session.status()["budget_left"]
+            if left is not None and left <= 0:
+                print("the total is spent; give --n to go on")
+            else:
+                print("everything is labelled or skipped; there is nothing to pick")
             return 0
         if len(session.store.rounds()) == before:
             left = len(session.open_rows(asked))
@@ -156,10 +165,17 @@ def _query(options) -> int:
 
 def _import(options) -> int:
     with Session(options.folder) as session:
+        before = sum(map(len, session.store.standing().values()))
         new = session.add_file(options.file, annotator=options.annotator)
+        changed = new - sum(map(len, session.store.standing().values())) + before
         rounds = session.store.rounds()
         left = len(session.open_rows(rounds[-1])) if rounds else 0
     print(f"{new} new votes; {left} samples of the last round are open")
+    if changed:
+        print(
+            f"{changed} of them take the place of earlier votes by the same annotator: "
+            "if others have labelled, say who with --annotator"
+        )
     return 0
 
 
@@ -170,8 +186,9 @@ def _status(options) -> int:
     print(f"\n{status['open']} samples of the last round are open")
     if any(status["disputed"].values()):
         print("annotators disagree on some: choose a --rule, or import ground truth")
-    if status["budget_left"] is not None:
-        print(f"{status['budget_left']} labels of the budget are left")
+    print(f"{status['spent']} labels were given by people", end="")
+    left = status["budget_left"]
+    print("" if left is None else f"; {left} of the total are left")
     if status["bought"] is not None:
         print(f"\nat the last query:\n{status['bought']}")
     return 0
@@ -193,8 +210,8 @@ def _aligned(rows: list[dict]) -> str:
 def _export(options) -> int:
     output = options.output or options.folder / "exported.csv"
     with Session(options.folder, rule=options.rule) as session:
-        number = session.export(output)
-    print(f"{number} labels: {output}")
+        number = session.export(output, votes=options.votes)
+    print(f"{number} {'votes' if options.votes else 'labels'}: {output}")
     return 0
 
 

@@ -273,7 +273,12 @@ def _resolved(value, what: str, known) -> dict:
     """Return a name with all its parameters."""
     name, settings = _named(value, what)
     made = known(name).set_params(**settings)
-    parameters = _without(made.get_params(deep=False), _ELSEWHERE)
+    parameters = {
+        key: parameter
+        for key, parameter in made.get_params().items()
+        if not hasattr(parameter, "get_params")  # those of a part stand beside it
+    }
+    parameters = _without(parameters, _ELSEWHERE)
     return {"name": name, **dict(sorted(parameters.items()))}
 
 

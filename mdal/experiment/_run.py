@@ -7,13 +7,12 @@ from pathlib import Path
 from threading import Event, Thread
 
 import numpy as np
-import torch
 from filelock import FileLock, Timeout
 from joblib import Parallel, delayed
 from sklearn.utils import Bunch
-from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
+from .._threads import computing_with
 from ..budget import get_budget
 from ..datasets import dataset_options, development_split, get_dataset
 from ..learner import CompositeActiveLearner
@@ -123,25 +122,13 @@ def run_seed(config: dict, seed: int, folder, data_home=None) -> None:
     path = seed_file(folder, config, seed)
     lock = FileLock(path.with_suffix(".lock"))
     try:
-        with lock.acquire(timeout=0), _threads(config["threads"]):
+        with lock.acquire(timeout=0), computing_with(config["threads"]):
             forget_unfinished_line(path)
             _rounds(config, seed, path, data_home)
     except Timeout:
         raise RuntimeError(
             f"another process is writing {path}; wait until it has finished"
         ) from None
-
-
-@contextmanager
-def _threads(n: int):
-    """Compute with n threads, so that sums do not depend on the machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(n)
-    try:
-        with threadpool_limits(n):
-            yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _rounds(config: dict, seed: int, path, data_home) -> None:

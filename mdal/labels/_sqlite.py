@@ -23,6 +23,8 @@ SCHEMA = {
     " row INTEGER NOT NULL REFERENCES samples, annotator TEXT NOT NULL, label TEXT,"
     " ground_truth INTEGER NOT NULL, time TEXT NOT NULL, round INTEGER,"
     " source TEXT NOT NULL) STRICT",
+    "imports": "CREATE TABLE imports (digest TEXT PRIMARY KEY, source TEXT NOT NULL,"
+    " time TEXT NOT NULL) STRICT",
     "votes_of_rows": "CREATE INDEX votes_of_rows ON votes (row)",
 }
 
@@ -74,6 +76,8 @@ def checked(connection, path: Path) -> tuple[dict, list | None]:
         if dict(connection.execute(schema).fetchall()) != SCHEMA:
             raise ValueError(unknown)
         if connection.execute("PRAGMA quick_check").fetchall() != [("ok",)]:
+            raise ValueError(unknown)
+        if connection.execute("PRAGMA foreign_key_check").fetchall():
             raise ValueError(unknown)
         meta = dict(connection.execute("SELECT key, value FROM meta").fetchall())
         about, classes = json.loads(meta["about"]), json.loads(meta["classes"])

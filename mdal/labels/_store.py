@@ -25,12 +25,18 @@ from ._votes import (
     RULES,
     Asked,
     Vote,
+    check_annotator,
     check_classes,
     check_ids,
     check_time,
     decided,
     now,
 )
+
+
+def _round(row: int, vote: Vote, asked: set, last: dict) -> int | None:
+    """Return the round that a vote says, if it asked for the sample, or the last."""
+    return vote.round if (row, vote.round) in asked else last.get(row)
 
 
 class LabelStore:
@@ -165,12 +171,14 @@ class LabelStore:
         """Close the file, for others to open."""
         self._connection.close()
 
-    def add(self, votes: Iterable[Vote], *, source: str = "") -> int:
+    def add(
+        self, votes: Iterable[Vote], *, source: str = "", digest: str | None = None
+    ) -> int:
         """Add votes, all or none, and return how many of them are new.
 
-        A vote that says what the same annotator said of the sample before is not new,
-        so that a file can be imported again. A vote that says something else is kept
-        beside the older one and counts instead of it.
+        A vote that says what the same annotator last said of the sample is not new, nor
+        is one that has a time and was given before. A vote that says something else is
+        kept beside the older ones and counts instead of them.
 
         Parameters
         ----------
@@ -178,6 +186,9 @@ class LabelStore:
             The votes; of samples in the pool, with declared classes.
         source : str, default=""
             Where they come from, for the record.
+        digest : str, default=None
+            A hash of what they come from. What was added under the same one adds
+            nothing, even if people have changed their minds since.
 
         Returns
         -------
@@ -185,9 +196,12 @@ class LabelStore:
         """
         moment = now()
         votes = [self._checked(Vote(*vote), moment) for vote in votes]
-        rounds = {row: each.number for each in self.rounds() for row in each.rows}
+        asked = {(row, each.number) for each in self.rounds() for row in each.rows}
+        last = dict(sorted(asked))
         new = 0
         with transaction(self._connection, self.path):
+            if digest is not None and not self._is_first(digest, source, moment):
+                return 0
             for row, vote, timed in votes:
                 if self._is_known(row, vote, timed):
                     continue
@@ -196,7 +210,7 @@ class LabelStore:
                     "round, source) VALUES (?, ?, ?, ?, ?, ?, ?)",
                     (
                         *(row, vote.annotator, vote.label, int(vote.ground_truth)),
-                        *(vote.time, rounds.get(row), source),
+                        *(vote.time, _round(row, vote, asked, last), source),
                     ),
                 )
                 new += 1
@@ -210,8 +224,7 @@ class LabelStore:
                 f"there is no sample with id {vote.id!r:.80}; nothing was imported: "
                 "remove it, or import into the session that it belongs to"
             )
-        if not isinstance(vote.annotator, str):
-            raise TypeError(f"annotator={vote.annotator!r} of {vote.id!r} is no string")
+        check_annotator(vote.annotator, vote.id)
         if vote.label is not None:
             check_name(vote.label, f"the label of {vote.id!r}")
             if self.classes is not None and vote.label not in self.classes:
@@ -229,9 +242,17 @@ class LabelStore:
             "annotator = ? ORDER BY time, number",
             (row, vote.annotator),
         )
+        here = (vote.label, int(vote.ground_truth))
         if timed:
-            said = [each for each in said if each[2] == vote.time]
-        return bool(said) and said[-1][:2] == (vote.label, int(vote.ground_truth))
+            return (*here, vote.time) in said
+        return bool(said) and said[-1][:2] == here
+
+    def _is_first(self, digest: str, source: str, moment: str) -> bool:
+        """Write down what is imported, and return whether it is for the first time."""
+        written = self._connection.execute(
+            "INSERT OR IGNORE INTO imports VALUES (?, ?, ?)", (digest, source, moment)
+        )
+        return written.rowcount == 1
 
     def votes(self) -> list[dict]:
         """Return every vote ever given, in the order of import.
@@ -296,13 +317,15 @@ class LabelStore:
             By row, for samples that have votes, the latest vote last.
         """
         last = {}
-        for row, annotator, label, truth, time in self._rows(
-            "SELECT row, annotator, label, ground_truth, time FROM votes "
+        for row, label, annotator, time, truth, round in self._rows(
+            "SELECT row, label, annotator, time, ground_truth, round FROM votes "
             "ORDER BY time, number"
         ):
             votes = last.setdefault(row, {})
             votes.pop(annotator, None)
-            votes[annotator] = Vote(self.ids[row], label, annotator, time, bool(truth))
+            votes[annotator] = Vote(
+                self.ids[row], label, annotator, time, bool(truth), round
+            )
         return {row: list(votes.values()) for row, votes in last.items()}
 
     def answered(self) -> NDArray:

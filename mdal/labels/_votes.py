@@ -8,6 +8,7 @@ from typing import NamedTuple
 from .._sheets import check_name
 
 RULES = ("latest", "leave", "majority", "raise")
+_LONGEST = 200  # letters of an annotator's name
 _AHEAD = timedelta(minutes=10)  # that other people's clocks may be
 
 
@@ -26,6 +27,8 @@ class Vote(NamedTuple):
         When, in ISO 8601; None is the moment of the import.
     ground_truth : bool
         Whether it decides, whatever others say.
+    round : int or None
+        In which round it was asked for; None is the last one that asked for it.
 
     Examples
     --------
@@ -39,6 +42,7 @@ class Vote(NamedTuple):
     annotator: str = ""
     time: str | None = None
     ground_truth: bool = False
+    round: int | None = None
 
 
 class Asked(NamedTuple):
@@ -81,6 +85,18 @@ def decided(votes: list[Vote], rule: str) -> tuple[str | None, bool]:
         return labels[-1], False
     (first, n), (_, m), *_ = Counter(labels).most_common()
     return (first if rule == "majority" and n > m else None), False
+
+
+def check_annotator(name, id: str) -> str:
+    """Return the name of an annotator, "" for nobody in particular."""
+    if not isinstance(name, str):
+        raise TypeError(f"annotator={name!r:.80} of {id!r} is no string")
+    if not name.isprintable() or len(name) > _LONGEST:
+        raise ValueError(
+            f"annotator={name!r:.80} of {id!r} is not printable, or longer than "
+            f"{_LONGEST} letters; pass a shorter name"
+        )
+    return name
 
 
 def check_ids(ids) -> list[str]:

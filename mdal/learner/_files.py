@@ -23,6 +23,22 @@ from ._training import bound_of, settings, trained
 _LEARNER = "learner.safetensors"
 _ATTEMPTS = 5
 _ARRAYS = ("domains", "labels", "excluded")
+_KINDS = {
+    "parameters": dict,
+    "others": list,
+    "own_net": dict | None,
+    "own_others": list,
+    "net_others": list,
+    "classes": np.ndarray,
+    "names": np.ndarray,
+    "shape": tuple | list,
+    "fingerprint": str | None,
+    "values": dict,
+    "budget": list | dict | None,
+    "history": list,
+    "shallow": bool,
+    "net": str | None,
+}
 _VALUES = (
     "seeds_",
     "errors_",
@@ -141,6 +157,7 @@ def load(cls, folder, X, others: dict):
     }
     for attempt in range(_ATTEMPTS):
         arrays, header = persistence.load(folder / _LEARNER, "learner")
+        _check_header(arrays, header, folder)
         own_net, net_settings = _given(folder, header, own, of_net)
         file, net = _check_file(header["net"]), None
         try:
@@ -155,7 +172,7 @@ def load(cls, folder, X, others: dict):
     known = {name: header[name] for name in ("shape", "names", "classes")}
     learner.pool_ = Pool(None, **known, **arrays)
     learner.classes_, learner.domains_ = header["classes"], header["names"]
-    vars(learner).update(header["values"])
+    vars(learner).update({n: v for n, v in header["values"].items() if n in _VALUES})
     budget = header["budget"]
     learner.budget_ = None if budget is None else Allocation(budget)
     learner.history_ = [
@@ -171,6 +188,19 @@ def load(cls, folder, X, others: dict):
         learner.net_, learner.bound_ = net, bound_of(net, learner.domains_)
         learner.settings_ = settings(learner)
     return learner
+
+
+def _check_header(arrays: dict, header: dict, folder: Path) -> None:
+    """Raise an error if a file has not what a learner is made of."""
+    if not (
+        set(arrays) >= set(_ARRAYS)
+        and set(header) >= set(_KINDS)
+        and all(isinstance(header[name], kind) for name, kind in _KINDS.items())
+    ):
+        raise ValueError(
+            f"{folder / _LEARNER} is not what save wrote, or damaged; pass a folder "
+            "that save wrote"
+        )
 
 
 def _given(folder: Path, header: dict, own: dict, of_net: dict):

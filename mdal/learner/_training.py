@@ -61,12 +61,14 @@ def _new_deep_net(learner, net: CompositeNet, seed: int) -> CompositeNet:
     if net.method == CompositeNet().method:
         net.set_params(method=learner.method)
     objective = get_objective(net.method)
-    if (
-        isinstance(net.method, str)
-        and "lambda_d" in objective.get_params()
-        and "method__lambda_d" not in net.get_params()
-    ):
-        net.set_params(method__lambda_d=learner.lambda_d)
+    for name in objective.get_params():
+        weight = f"method__{name}"
+        if (
+            isinstance(net.method, str)
+            and name.removeprefix("base__") == "lambda_d"
+            and weight not in net.get_params()
+        ):
+            net.set_params(**{weight: learner.lambda_d})
     if net.random_state is None:
         net.set_params(random_state=seed)
     net.check_settings()

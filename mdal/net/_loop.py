@@ -158,7 +158,6 @@ class ObjectiveNet(NeuralNet):
             batch_size=self.batch_size,
             pool_batch_size=pool_batch_size if self.objective_.needs_pool else 0,
             generator=data.generator,
-            perturb=self.perturb,
         )
         if not len(data.held_out):
             return batches, None

@@ -25,7 +25,7 @@ from .._validation import (
     check_seed,
 )
 from ..modules import padded_to_eight
-from ..objectives import Task, get_objective
+from ..objectives import Objective, Task, get_objective
 from ..streams import Rows
 from ..tables import DomainTables
 from ._loop import PRECISIONS, Data, ObjectiveNet, average, not_finite
@@ -103,8 +103,6 @@ class CompositeNet(ObjectiveNet):
         Rows of the pool in a batch; None is as many as `batch_size`.
     average_decay : float, default=0.99
         Of the moving average, in each step; 0 predicts with the last weights.
-    perturb : callable, default=None
-        Makes perturbed samples of a batch of the pool, for methods that look at them.
     precision : {None, "bfloat16", "float16"}, default=None
         Of mixed-precision training; None is full precision.
     train_split : callable, default=None
@@ -163,7 +161,6 @@ class CompositeNet(ObjectiveNet):
         batch_size=100,
         pool_batch_size=None,
         average_decay=0.99,
-        perturb=None,
         precision=None,
         train_split=None,
         verbose=0,
@@ -187,7 +184,6 @@ class CompositeNet(ObjectiveNet):
         self.steps_per_epoch = steps_per_epoch
         self.pool_batch_size = pool_batch_size
         self.average_decay = average_decay
-        self.perturb = perturb
         self.precision = precision
         self.random_state = random_state
 
@@ -303,10 +299,6 @@ class CompositeNet(ObjectiveNet):
         check_number(self.average_decay, "average_decay", high=1)
         if self.precision is not None:
             check_option(self.precision, "precision", PRECISIONS)
-        if self.perturb is not None and not callable(self.perturb):
-            raise TypeError(
-                f"perturb={self.perturb!r} is no function; pass one or None"
-            )
         callbacks = self.callbacks if isinstance(self.callbacks, list) else []
         for callback in callbacks:
             callback = callback[1] if isinstance(callback, tuple) else callback
@@ -540,7 +532,11 @@ class CompositeNet(ObjectiveNet):
                     values[name] = value
         if isinstance(self.method, str):  # whatever the name will stand for one day
             settings = self.objective_.get_params()
-            values |= {f"method__{name}": value for name, value in settings.items()}
+            values |= {
+                f"method__{name}": value
+                for name, value in settings.items()
+                if not isinstance(value, Objective)
+            }
         return values, [name for name in others if not name.startswith("_")]
 
     def load_params(self, *args, **kwargs):

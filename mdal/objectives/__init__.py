@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from .._validation import check_option
 from ._cal import CAL, MultiplicativeWeights
+from ._consistency import Consistency, consistency_losses
 from ._dann import DANN, ramp, reversed_gradient
 from ._energy import EnergyAlignment, free_energy
 from ._entropy import MinimaxEntropy, mean_entropy
@@ -18,6 +19,7 @@ from ._man import MAN
 __all__ = [  # noqa: RUF022 (in plain order, like every other)
     "Batch",
     "CAL",
+    "Consistency",
     "DANN",
     "EnergyAlignment",
     "Group",
@@ -26,6 +28,7 @@ __all__ = [  # noqa: RUF022 (in plain order, like every other)
     "MultiplicativeWeights",
     "Objective",
     "Task",
+    "consistency_losses",
     "free_energy",
     "get_objective",
     "mean_entropy",
@@ -52,6 +55,7 @@ METHODS = {
     "man": (MAN, {}),
     "minimax_entropy": (MinimaxEntropy, {}),
 }
+_CONSISTENT = "_consistency"
 
 
 def get_objective(method, **settings) -> Objective:
@@ -80,6 +84,9 @@ def get_objective(method, **settings) -> Objective:
                               (:class:`MinimaxEntropy`)
     ========================  ======================================================
 
+    Each of them with ``_consistency`` after it, such as ``cal_consistency``, also
+    learns the same answers for perturbed samples of the pool (:class:`Consistency`).
+
     Parameters
     ----------
     method : str or Objective
@@ -100,8 +107,12 @@ def get_objective(method, **settings) -> Objective:
     """
     if isinstance(method, Objective):
         return clone(method).set_params(**settings)
-    kind, own = METHODS[check_option(method, "method", METHODS)]
-    return kind(**own).set_params(**settings)
+    name = check_option(method, "method", objective_names())
+    kind, own = METHODS[name.removesuffix(_CONSISTENT)]
+    objective = kind(**own)
+    if name.endswith(_CONSISTENT):
+        objective = Consistency(objective)
+    return objective.set_params(**settings)
 
 
 def objective_names() -> list[str]:
@@ -117,4 +128,4 @@ def objective_names() -> list[str]:
     >>> "cal" in objective_names()
     True
     """
-    return sorted(METHODS)
+    return sorted([*METHODS, *(f"{name}{_CONSISTENT}" for name in METHODS)])

@@ -59,8 +59,6 @@ class Batch(NamedTuple):
     pool_X, pool_domains : Tensor or None
         Samples of the pool and positions of their domains, for an objective that
         needs the pool.
-    perturbed_X : Tensor or None
-        The same samples of the pool, perturbed, if the net perturbs them.
     progress : float
         Part of the training that is over, from 0 to 1.
     generator : torch.Generator or None
@@ -80,7 +78,6 @@ class Batch(NamedTuple):
     domains: Tensor
     pool_X: Tensor | None = None
     pool_domains: Tensor | None = None
-    perturbed_X: Tensor | None = None
     progress: float = 0.0
     generator: torch.Generator | None = None
 
@@ -216,15 +213,15 @@ class Objective(BaseEstimator, ABC):
         """Return plain values for the history at the end of an epoch, by name."""
         return {}
 
-    def observe(
-        self, averaged: Nets, X: Tensor, domains: Tensor | None = None
+    def predictions(
+        self, nets: Nets, X: Tensor, domains: Tensor | None = None
     ) -> dict[str, Tensor]:
-        """Return what the averaged networks say about a batch of samples.
+        """Return what the classifier says about a batch of samples.
 
         Parameters
         ----------
-        averaged : dict of str to torch.nn.Module
-            The averaged networks, in evaluation mode.
+        nets : dict of str to torch.nn.Module
+            The networks, averaged or in training.
         X : Tensor of shape (n_samples, ...)
             The samples.
         domains : Tensor of shape (n_samples,), default=None
@@ -233,10 +230,9 @@ class Objective(BaseEstimator, ABC):
         Returns
         -------
         dict of str to Tensor
-            "logits", "penultimate" and "features", and "outlier" where there is one:
-            the parts of a :class:`mdal.net.Observation`.
+            "logits", "penultimate" and "features".
         """
-        module = averaged["module"]
+        module = nets["module"]
         features = module.embed(X)
         penultimate = module.penultimate(features)
         return {
@@ -245,15 +241,38 @@ class Objective(BaseEstimator, ABC):
             "features": features,
         }
 
+    def observe(
+        self, averaged: Nets, X: Tensor, domains: Tensor | None = None
+    ) -> dict[str, Tensor]:
+        """Return all that the averaged networks say about a batch of samples.
+
+        Parameters
+        ----------
+        averaged, X, domains
+            As in :meth:`predictions`, with networks in evaluation mode.
+
+        Returns
+        -------
+        dict of str to Tensor
+            The predictions, and "outlier" where there is one: the parts of a
+            :class:`mdal.net.Observation`.
+        """
+        return self.predictions(averaged, X, domains)
+
 
 def label_shares(nets: Nets, task: Task) -> Tensor:
-    """Return beta, each domain's share of the labelled samples, on the nets' device.
+    """Return beta, each domain's share of the labelled samples, on the nets' device."""
+    return shares(nets, task.counts)
+
+
+def shares(nets: Nets, counts: NDArray) -> Tensor:
+    """Return each domain's part of a number of samples, on the nets' device.
 
     An encoder may have weights of any type: of half precision, or quantised.
     """
     parameter = next(nets["module"].parameters())
     dtype = torch.promote_types(parameter.dtype, torch.float32)
-    counts = torch.as_tensor(task.counts, dtype=dtype, device=parameter.device)
+    counts = torch.as_tensor(counts, dtype=dtype, device=parameter.device)
     return counts / counts.sum()
 
 

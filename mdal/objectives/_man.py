@@ -103,9 +103,9 @@ class MAN(Objective):
             },
         )
 
-    def observe(self, averaged, X, domains=None):
+    def predictions(self, nets, X, domains=None):
         """Use the private features of domains that are given and have labels."""
-        module = averaged["module"]
+        module = nets["module"]
         features, private = module.embed(X), None
         if domains is not None:
             trained = self.beta_[domains] > 0

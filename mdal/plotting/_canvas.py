@@ -88,11 +88,16 @@ def thinned(n: int, most: int) -> list[int]:
     return list(range(0, n, max(1, -(-n // most))))
 
 
+def words(text) -> str:
+    """Return a text in which a dollar sign begins no formula."""
+    return str(text).replace("$", r"\$")
+
+
 def dress(ax, *, title: str = "", x: str = "", y: str = "", grid: str | None = None):
     """Give axes a title, labels and readable ticks, and take away the box."""
-    ax.set_title(title, fontsize=LARGE)
-    ax.set_xlabel(x, fontsize=NORMAL)
-    ax.set_ylabel(y, fontsize=NORMAL)
+    ax.set_title(words(title), fontsize=LARGE)
+    ax.set_xlabel(words(x), fontsize=NORMAL)
+    ax.set_ylabel(words(y), fontsize=NORMAL)
     ax.tick_params(labelsize=SMALL)
     ax.spines[["top", "right"]].set_visible(False)
     ax.set_axisbelow(True)
@@ -112,7 +117,7 @@ def name_ticks(ax, which: str, names: list[str], *, most: int, room: int = 50) -
     Those of the x axis are turned where they have more letters than there is room for.
     """
     shown = thinned(len(names), most)
-    texts = [str(names[position]) for position in shown]
+    texts = [words(names[position]) for position in shown]
     turned = which == "x" and sum(map(len, texts)) > room
     turn = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if turned else {}
     getattr(ax, f"set_{which}ticks")(shown, texts, fontsize=SMALL, **turn)
@@ -137,5 +142,5 @@ def legend_beneath(ax, handles, labels, *, columns: int) -> None:
 
 
 def _legend(ax, handles, labels, **place) -> None:
-    labels = [str(label) for label in labels]
+    labels = [words(label) for label in labels]
     ax.legend(handles, labels, fontsize=SMALL, frameon=False, **place)

@@ -13,8 +13,9 @@ def write_page(session, path) -> Path:
     where = [report.table(session.status_rows())]
     if status["open"]:
         where.append(f"{status['open']} samples of the last round are open.")
+    where.append(f"{status['spent']} labels were given by people.")
     if status["budget_left"] is not None:
-        where.append(f"{status['budget_left']} labels of the budget are left.")
+        where.append(f"{status['budget_left']} of the total are left.")
     sections = [("", [f"{len(session.store)} samples."]), ("Labels", where)]
     bought = [Round(**each.about["bought"]) for each in rounds]
     rows = [
@@ -23,19 +24,48 @@ def write_page(session, path) -> Path:
             "labels before it": each.labels,
             "new labels foreseen (%)": _percent(each.accuracy_on_new),
             "predictions as before (%)": _percent(each.agreement),
+            **{
+                name.rstrip("_").replace("_", " "): f"{value:.3f}"
+                for name, value in (each.bound or {}).items()
+            },
         }
         for number, each in enumerate(bought)
     ]
     if rows:
-        sections.append(("What labels have bought", [report.table(rows)]))
-    sections += _pictures(session, rounds)
+        columns = {name: "" for row in rows for name in row}
+        parts = [report.table([{**columns, **row} for row in rows]), _BOUGHT]
+        sections.append(("What labels have bought", parts))
+    if annotators := _annotators(session):
+        sections.append(("Who has labelled", [report.table(annotators)]))
+    sections += _pictures(session, rounds, status["by_round"])
     return report.write_page(path, f"Labelling session {session.name}", sections)
 
 
-def _pictures(session, rounds: list[Asked]) -> list[tuple]:
+_BOUGHT = (
+    "Foreseen: labels of the last round that the classifier before them had predicted; "
+    "picked samples are difficult ones. As before: predictions that the last round has "
+    "not changed. The other columns are terms of the error bound."
+)
+
+
+def _annotators(session) -> list[dict]:
+    """Return how many votes everybody has given, and when the last one."""
+    rows = {}
+    for vote in session.store.votes():
+        row = rows.setdefault(vote["annotator"], {"votes": 0, "skipped": 0, "last": ""})
+        row["votes"] += 1
+        row["skipped"] += vote["label"] is None
+        row["last"] = max(row["last"], vote["time"][:16].replace("T", " "))
+    return [
+        {"annotator": name or "(nobody named)", **row}
+        for name, row in sorted(rows.items())
+    ]
+
+
+def _pictures(session, rounds: list[Asked], by_round: list[dict]) -> list[tuple]:
     records, spent = [], {}
-    for each in rounds:
-        for domain, n in each.about["budget"].items():
+    for each, labels in zip(rounds, by_round, strict=True):
+        for domain, n in labels.items():
             spent[domain] = spent.get(domain, 0) + n
         records.append(
             {"name": session.name, "seed": 0, "round": each.number}
@@ -43,7 +73,7 @@ def _pictures(session, rounds: list[Asked]) -> list[tuple]:
         )
     parts = []
     if records:
-        words = "Samples asked for in each round, by domain."
+        words = "Labels of each round, by domain."
         figure = plotting.budgets_by_round(records, name=session.name)
         parts.append(report.picture(figure, words, caption=words))
     alpha = rounds[-1].about["alpha"] if rounds else None

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import uuid
 import warnings
 from collections import Counter
 from collections.abc import Mapping
@@ -10,12 +11,14 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
-from .._atomic import write_whole
+from .._atomic import remove_unfinished, write_whole
 from .._pools import NewPool, read_array
 from .._sheets import check_name, sheet
+from .._threads import computing_with
 from .._validation import check_count, check_option
 from ..exchange import (
     Task,
@@ -29,9 +32,10 @@ from ..labels import RULES, Asked, LabelStore, Vote
 from ..learner import CompositeActiveLearner, Round
 from ..net import CompositeNet
 from ._page import write_page
-from ._shown import check_shape, drawn, embedded
+from ._shown import check_shown, drawn, embedded
 
 _STORE, _SAMPLES, _LEARNER, _TASKS = "labels.sqlite", "samples.npy", "learner", "tasks"
+_GIVEN = "given"  # the annotator of labels that are known from the start
 NETS = ("composite", "logistic_regression")
 
 
@@ -87,15 +91,17 @@ class Session:
                 f"{folder} has no session; make one with mdal session init"
             )
         self.store = LabelStore(self.folder / _STORE)
-        self.settings = {"rule": "raise", "images": "", **self.store.about}
+        try:
+            self.settings = _check_whole(self.store)
+        except ValueError:
+            self.close()
+            raise
         if rule is not None:
             self.settings["rule"] = check_option(rule, "rule", RULES)
         if images is not None:
             self.settings["images"] = str(images)
-        # What kills have left; nobody else is writing now.
-        for name in (_STORE, _SAMPLES):
-            for file in self.folder.glob(f".{name}.*"):
-                file.unlink(missing_ok=True)
+        for name in (_STORE, _SAMPLES):  # nobody else is writing now
+            remove_unfinished(self.folder / name)
 
     @classmethod
     def create(
@@ -119,6 +125,7 @@ class Session:
         net="composite",
         max_epochs=30,
         rule="raise",
+        threads=None,
         seed=0,
     ) -> None:
         """Make the folder of a new session.
@@ -146,7 +153,8 @@ class Session:
         budget : int, default=20
             Labels in a round.
         total : int, default=None
-            Labels in all, for the status.
+            Labels that people are to give in all; None is no limit. Rounds end where it
+            is spent.
         strategy, allocation, method : str
             As of :class:`mdal.CompositeActiveLearner`.
         net : {"composite", "logistic_regression"}, default="composite"
@@ -155,6 +163,9 @@ class Session:
             How long, for a composite net.
         rule : {"raise", "majority", "latest", "leave"}, default="raise"
             If annotators disagree, see :meth:`mdal.labels.LabelStore.y_mask`.
+        threads : int, default=None
+            That compute, in every round: sums depend on it a little, and so may picks.
+            None is those that the machine has now.
         seed : int, default=0
             Where all randomness comes from.
         """
@@ -179,32 +190,41 @@ class Session:
             "net": check_option(net, "net", NETS),
             "max_epochs": check_count(max_epochs, "max_epochs", minimum=1),
             "rule": check_option(rule, "rule", RULES),
+            "threads": check_count(threads or torch.get_num_threads(), "threads"),
             "seed": check_count(seed, "seed"),
+            "token": uuid.uuid4().hex[:8],
         }
         content = io.BytesIO()
         np.save(content, X, allow_pickle=False)
         settings["sha256"] = hashlib.sha256(content.getvalue()).hexdigest()
         # What is wrong with the settings is to be said now, not at a later query.
-        check_shape(X, settings, shown)
+        check_shown(X, settings, shown)
         nothing = np.full(len(X), None)
         _learner(settings, classes, 0).fit(X, np.array(domains, dtype=object), nothing)
         folder.mkdir(parents=True, exist_ok=True)
         samples = folder / _SAMPLES
         if samples.exists() and samples.read_bytes() != content.getvalue():
-            raise FileExistsError(f"{samples} is another file; choose another folder")
+            raise FileExistsError(
+                f"{samples} is another file; remove it, or choose another folder"
+            )
         write_whole(samples, content.getvalue())
         known = [] if labels is None else zip(ids, labels, strict=True)
-        LabelStore.create(
-            folder / _STORE,
-            ids,
-            domains,
-            classes=classes,
-            shown=shown,
-            votes=[
-                Vote(id, y, "given", None, True) for id, y in known if y is not None
-            ],
-            about=settings,
-        )
+        try:
+            LabelStore.create(
+                folder / _STORE,
+                ids,
+                domains,
+                classes=classes,
+                shown=shown,
+                votes=[
+                    Vote(id, y, _GIVEN, None, True) for id, y in known if y is not None
+                ],
+                about=settings,
+            )
+        except BaseException:
+            if not (folder / _STORE).exists():
+                samples.unlink()
+            raise
 
     @classmethod
     def create_from(cls, folder, pool: NewPool, **settings) -> None:
@@ -224,8 +244,13 @@ class Session:
 
     @property
     def name(self) -> str:
-        """The session's name, which is in its tasks."""
+        """The session's name."""
         return self.settings["name"]
+
+    @property
+    def token(self) -> str:
+        """What is in the session's tasks: its name, and what no other session has."""
+        return f"{self.name} {self.settings['token']}"
 
     def samples(self) -> NDArray:
         """Return the samples, as the learner sees them.
@@ -259,7 +284,8 @@ class Session:
         Parameters
         ----------
         n : int, default=None
-            Labels in the round; None is the session's budget.
+            Labels in the round; None is the session's budget, or what is left of the
+            total.
         new_round : bool, default=False
             Whether to begin a new round even so. What is open may be picked again.
 
@@ -267,25 +293,25 @@ class Session:
         -------
         Asked
             Its tasks are in the folder ``tasks``. Without rows if everything is
-            labelled.
+            labelled, or the total is spent.
         """
-        n = self.settings["budget"] if n is None else check_count(n, "n", minimum=1)
-        rounds, labels = self.store.rounds(), self.labels()
+        rounds = self.store.rounds()
         if rounds and not new_round and self.open_rows(rounds[-1]):
             self.write_tasks(rounds[-1], replace=False)
             return rounds[-1]
         answered = self.store.answered()
-        if answered.all():
+        asked = min(self._wanted(n), int((~answered).sum()))
+        if asked == 0:
             return Asked(len(rounds), [], [], {}, "")
-        X, domains = self.samples(), self.store.domains
+        X, domains, labels = self.samples(), self.store.domains, self.labels()
         learner = self._last_learner(X, len(rounds))
         # What was skipped, or is disputed, was looked at: it is not asked for again.
         unlabelled = np.array([label is None for label in labels], dtype=bool)
-        learner.fit(X, domains, labels, exclude=answered & unlabelled)
-        asked = min(n, int((~answered).sum()))
-        rows, predictions = learner.query(asked).tolist(), [None] * asked
-        if hasattr(learner, "net_"):
-            predictions = learner.predict(X[rows], domains[rows]).tolist()
+        with computing_with(self.settings["threads"]):
+            learner.fit(X, domains, labels, exclude=answered & unlabelled)
+            rows, predictions = learner.query(asked).tolist(), [None] * asked
+            if hasattr(learner, "net_"):
+                predictions = learner.predict(X[rows], domains[rows]).tolist()
         about = {
             "budget": dict(sorted(Counter(domains[rows]).items())),
             "bought": _plain(asdict(learner.history_[-1])),
@@ -298,6 +324,14 @@ class Session:
         self.write_tasks(new)
         return new
 
+    def _wanted(self, n) -> int:
+        """Return the number of labels in the next round."""
+        if n is not None:
+            return check_count(n, "n", minimum=1)
+        left = self.status()["budget_left"]
+        budget = self.settings["budget"]
+        return budget if left is None else max(min(budget, left), 0)
+
     def _last_learner(self, X, number: int) -> CompositeActiveLearner:
         """Return the learner of a round, which remembers the last one if it can."""
         new = _learner(self.settings, self.store.classes, number)
@@ -306,14 +340,15 @@ class Session:
         try:
             others = {} if isinstance(new.net, CompositeNet) else {"net": new.net}
             last = CompositeActiveLearner.load(self.folder / _LEARNER, X, **others)
-        except (ValueError, OSError) as error:
+        except Exception as error:  # whatever a damaged file leads to
             warnings.warn(
                 f"the learner of the last round cannot be read ({error}); this round "
                 "is not compared with it, and nothing else is lost",
                 stacklevel=3,
             )
             return new
-        return last.set_params(random_state=new.random_state, classes=new.classes)
+        # What the session says counts, whatever the file says.
+        return last.set_params(**new.get_params(deep=False))
 
     def open_rows(self, asked: Asked) -> list[int]:
         """Return those rows of a round that nobody has labelled or skipped.
@@ -378,7 +413,7 @@ class Session:
         folder.mkdir(exist_ok=True)
         tasks, classes = self.tasks(asked), self.store.classes
         made = label_studio_tasks(
-            self.tasks(asked, embedded=True), session=self.name, classes=classes
+            self.tasks(asked, embedded=True), session=self.token, classes=classes
         )
         name = f"round-{asked.number}"
         for path, text in (
@@ -387,14 +422,24 @@ class Session:
                 label_studio_config(self.settings["kind"], classes),
             ),
             (folder / f"{name}.json", json.dumps(made, allow_nan=False, indent=1)),
-            (folder / f"{name}.jsonl", task_lines(tasks, session=self.name)),
-            (folder / f"{name}.csv", task_sheet(tasks, session=self.name)),
+            (
+                folder / f"{name}.jsonl",
+                task_lines(
+                    tasks,
+                    session=self.token,
+                    kind=self.settings["kind"],
+                    classes=classes,
+                ),
+            ),
+            (folder / f"{name}.csv", task_sheet(tasks, session=self.token)),
         ):
             if replace or not path.exists():
                 write_whole(path, text.encode())
 
     def add_file(self, path, *, annotator: str = "") -> int:
         """Add the votes in a file, all or none; return how many of them are new.
+
+        A file that was added before adds nothing.
 
         Parameters
         ----------
@@ -407,8 +452,9 @@ class Session:
         -------
         int
         """
-        votes = read_votes(path, session=self.name, annotator=annotator)
-        return self.store.add(votes, source=Path(path).name)
+        votes = read_votes(path, session=self.token, annotator=annotator)
+        content = hashlib.sha256(f"{annotator}\n".encode() + Path(path).read_bytes())
+        return self.store.add(votes, source=Path(path).name, digest=content.hexdigest())
 
     def status(self) -> dict:
         """Return where the session stands.
@@ -418,7 +464,8 @@ class Session:
         dict
             ``labelled``, ``skipped``, ``disputed`` and ``left`` by domain, the labels
             of each round in ``by_round``, ``rounds``, ``open`` (of the last round),
-            ``budget_left``, and ``bought``: a :class:`mdal.learner.Round` with what the
+            ``spent`` (labels that people gave), ``budget_left`` (of the total, or
+            None), and ``bought``: a :class:`mdal.learner.Round` with what the
             labels before the last query have bought, or None.
         """
         rule = self.settings["rule"]
@@ -431,12 +478,15 @@ class Session:
         def by_domain(mask) -> dict:
             return {d: int((mask & (self.store.domains == d)).sum()) for d in names}
 
-        by_round = []
+        by_round, standing = [], self.store.standing()
+        round_of = {row: votes[-1].round for row, votes in standing.items()}
         for each in rounds:
             here = np.zeros(len(self.store), dtype=bool)
-            here[each.rows] = True
+            here[[row for row, number in round_of.items() if number == each.number]] = 1
             by_round.append(by_domain(here & labelled))
         total = self.settings["total"]
+        given = [any(v.annotator != _GIVEN for v in standing[r]) for r in standing]
+        spent = int(labelled[np.array(list(standing), dtype=int)[given]].sum())
         return {
             "labelled": by_domain(labelled),
             "skipped": by_domain(skipped),
@@ -445,7 +495,8 @@ class Session:
             "by_round": by_round,
             "rounds": len(rounds),
             "open": len(self.open_rows(rounds[-1])) if rounds else 0,
-            "budget_left": None if total is None else total - int(labelled.sum()),
+            "spent": spent,
+            "budget_left": None if total is None else total - spent,
             "bought": Round(**rounds[-1].about["bought"]) if rounds else None,
         }
 
@@ -471,18 +522,26 @@ class Session:
         total = {name: sum(part.values()) for name, part in parts.items()}
         return [*rows, {"domain": "all", **total}]
 
-    def export(self, path) -> int:
+    def export(self, path, *, votes: bool = False) -> int:
         """Write all labels as CSV, with those who gave them; return their number.
 
         Parameters
         ----------
         path : str or path-like
             Where.
+        votes : bool, default=False
+            Whether to write every vote ever given, instead of one label a sample.
 
         Returns
         -------
         int
         """
+        if votes:
+            rows = self.store.votes()
+            names = ("id", "domain", "label", "annotator", "time", "ground_truth")
+            text = sheet(rows, (*names, "round", "source"))
+            write_whole(Path(path), text.encode())
+            return len(rows)
         standing, labels = self.store.standing(), self.labels()
         rounds = {row: each.number for each in self.store.rounds() for row in each.rows}
         rows = [
@@ -515,6 +574,28 @@ class Session:
         Path
         """
         return write_page(self, path)
+
+
+_SETTINGS = {
+    **dict.fromkeys(("name", "kind", "images", "strategy", "allocation"), str),
+    **dict.fromkeys(("method", "net", "rule", "sha256", "token"), str),
+    **dict.fromkeys(("budget", "max_epochs", "threads", "seed"), int),
+    "total": int | None,
+}
+
+
+def _check_whole(store: LabelStore) -> dict:
+    """Return the settings of a session, if they and its rounds are all there."""
+    settings, rounds = store.about, [each.about for each in store.rounds()]
+    if not (
+        set(settings) >= set(_SETTINGS)
+        and all(isinstance(settings[name], kind) for name, kind in _SETTINGS.items())
+        and all(set(about) >= {"budget", "bought", "alpha"} for about in rounds)
+    ):
+        raise ValueError(
+            f"{store.path} is not that of a session, or damaged; use a copy of it"
+        )
+    return dict(settings)
 
 
 def _learner(settings: Mapping, classes, number: int) -> CompositeActiveLearner:

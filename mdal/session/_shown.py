@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .._pools import image_file
 
 
-def check_shape(X: NDArray, settings: Mapping, shown) -> None:
+def check_shown(X: NDArray, settings: Mapping, shown) -> None:
     """Raise an error if samples do not suit the net, or cannot be shown."""
     if settings["net"] != "composite" and X.ndim != 2:
         raise ValueError(
@@ -27,11 +27,19 @@ def check_shape(X: NDArray, settings: Mapping, shown) -> None:
         if X.ndim not in (3, 4):
             raise ValueError(f"X has shape {X.shape}; pass images, or their addresses")
         drawn(X[0])
+    elif settings["kind"] == "image":
+        for address in shown:
+            if not _is_elsewhere(address):
+                image_file(address, Path(settings["images"]))
+
+
+def _is_elsewhere(address: str) -> bool:
+    return "://" in address or address.startswith("data:image/")
 
 
 def embedded(address: str, folder: str) -> str:
     """Return an image's address, or the image itself where it is a file."""
-    if address.startswith(("http://", "https://", "data:image/")):
+    if _is_elsewhere(address):
         return address
     path = image_file(address, Path(folder))
     kind = mimetypes.guess_type(path.name)[0] or "image/png"

@@ -1,0 +1,162 @@
+"""Consistency: the same answer for a sample of the pool and for a perturbed copy."""
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from .._validation import check_number
+from ..losses import at_least_single, domain_mean
+from ..perturbations import get_perturbation
+from ._interface import Objective, shares
+
+
+def consistency_losses(logits: Tensor, taught: Tensor, threshold: float) -> Tensor:
+    r"""Return the loss of each sample against what a teacher is sure of.
+
+    .. math::
+
+        \mathbb{1}[\max_y \bar p_y(x) \ge \tau] \, L_Y(h(e(x')), \hat y), \qquad
+        \hat y = \arg\max_y \bar p_y(x)
+
+    with a sample x, its perturbed copy x', and the teacher's probabilities
+    :math:`\bar p`.
+
+    Parameters
+    ----------
+    logits : Tensor of shape (n_samples, n_classes)
+        Of the perturbed copies.
+    taught : Tensor of shape (n_samples, n_classes)
+        The teacher's logits of the samples themselves.
+    threshold : float
+        The probability :math:`\tau` from which the teacher is sure.
+
+    Returns
+    -------
+    Tensor of shape (n_samples,)
+        0 where the teacher is not sure.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from mdal.objectives import consistency_losses
+    >>> taught = torch.tensor([[5.0, 0.0], [0.2, 0.0]])
+    >>> consistency_losses(torch.zeros(2, 2), taught, 0.95).round(decimals=3)
+    tensor([0.6930, 0.0000])
+    """
+    sure, target = at_least_single(taught.detach()).softmax(dim=1).max(dim=1)
+    losses = functional.cross_entropy(at_least_single(logits), target, reduction="none")
+    return torch.where(sure >= threshold, losses, losses.new_zeros(()))
+
+
+class Consistency(Objective):
+    r"""Another method, and the same answer for perturbed samples of the pool.
+
+    The net with averaged weights, which predicts, is the teacher: where it is sure of a
+    sample's class, the net learns that class for a perturbed copy of the sample, so
+    that the unlabelled part of the pool is trained on, too.
+
+    .. math::
+
+        \min \; \mathrm{base} + w(p) \, \frac{1}{N} \sum_i \mathbb{E}^{O_i}\big[
+        \mathbb{1}[\max_y \bar p_y(x) \ge \tau] \, L_Y(h(e(x')), \hat y)\big]
+
+    with the loss of :func:`consistency_losses`, and a weight that rises in proportion
+    to the progress p of the training until p is `ramp`.
+
+    Parameters
+    ----------
+    base : Objective
+        The method that it is added to. Its parameters have the prefix ``base__``.
+    perturb : str, mapping or callable, default="auto"
+        Makes perturbed samples, see :func:`mdal.perturbations.get_perturbation`.
+    weight : float, default=1.0
+        What w rises to.
+    threshold : float, default=0.95
+        The probability :math:`\tau` from which the teacher is sure.
+    ramp : float, default=0.2
+        Part of the training in which the weight rises.
+
+    References
+    ----------
+    Sohn et al., "FixMatch: Simplifying Semi-Supervised Learning with Consistency and
+    Confidence", NeurIPS 2020.
+    Tarvainen and Valpola, "Mean teachers are better role models", NeurIPS 2017.
+
+    Examples
+    --------
+    >>> from mdal.net import CompositeNet
+    >>> CompositeNet("cal_consistency", method__threshold=0.9).method
+    'cal_consistency'
+    """
+
+    needs_pool = True
+
+    def __init__(self, base, *, perturb="auto", weight=1.0, threshold=0.95, ramp=0.2):
+        self.base = base
+        self.perturb = perturb
+        self.weight = weight
+        self.threshold = threshold
+        self.ramp = ramp
+
+    @property
+    def has_alpha(self) -> bool:
+        """Whether the base has one."""
+        return self.base.has_alpha
+
+    @property
+    def networks(self) -> dict:
+        """Those of the base."""
+        return self.base.networks
+
+    def check(self):
+        """Raise an error if a parameter cannot be used."""
+        if not isinstance(self.base, Objective):
+            raise TypeError(f"base={self.base!r} is no objective; pass one, as CAL()")
+        self.base.check()
+        get_perturbation(self.perturb, (1, 1))
+        check_number(self.weight, "weight")
+        check_number(self.threshold, "threshold", high=1)
+        check_number(self.ramp, "ramp", high=1)
+
+    def build(self, make, task):
+        """Return the networks of the base."""
+        self.perturb_ = get_perturbation(self.perturb, task.shape)
+        return self.base.build(make, task)
+
+    def groups(self, nets):
+        """Return the groups of the base."""
+        return self.base.groups(nets)
+
+    def start(self, nets, averaged, task):
+        """Prepare the base, and take the shares of the domains in the pool."""
+        self.base.start(nets, averaged, task)
+        self.gamma_ = shares(nets, task.sizes)
+
+    def losses(self, nets, batch, averaged):
+        """Yield the losses of the base, and with those of the classifier this one."""
+        for group, named in self.base.losses(nets, batch, averaged):
+            if group == "module":
+                named = {**named, "consistency": self._loss(nets, batch, averaged)}
+            yield group, named
+
+    def _loss(self, nets, batch, averaged) -> Tensor:
+        domains = batch.pool_domains
+        with torch.no_grad():
+            taught = self.base.predictions(averaged, batch.pool_X, domains)
+            perturbed = self.perturb_(batch.pool_X, batch.generator)
+        said = self.base.predictions(nets, perturbed, domains)
+        losses = consistency_losses(said["logits"], taught["logits"], self.threshold)
+        rise = min(batch.progress / self.ramp, 1.0) if self.ramp else 1.0
+        return self.weight * rise * domain_mean(losses, domains, self.gamma_)
+
+    def epoch_record(self, averaged):
+        """Return that of the base."""
+        return self.base.epoch_record(averaged)
+
+    def predictions(self, nets, X, domains=None):
+        """Return those of the base."""
+        return self.base.predictions(nets, X, domains)
+
+    def observe(self, averaged, X, domains=None):
+        """Return what the base observes."""
+        return self.base.observe(averaged, X, domains)

@@ -1,0 +1,190 @@
+"""Consistency training: its formula, its parts, and what it is for."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from objective_cases import SIZES, N, all_data, built
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.datasets import make_moons
+
+from mdal import CompositeActiveLearner
+from mdal.net import CompositeNet
+from mdal.objectives import (
+    CAL,
+    MAN,
+    Consistency,
+    consistency_losses,
+    get_objective,
+    objective_names,
+)
+
+MOVED = {"perturb": lambda X: X + 0.3, "threshold": 0.4}
+
+
+def losses_of_module(objective, nets, batch, averaged):
+    steps = dict(objective.losses(nets, batch, averaged))
+    return steps["module"]
+
+
+@pytest.mark.parametrize(
+    ("base", "certainty"), [(CAL(), 1.5), (CAL(second_term=False), 1.5), (MAN(), 3.0)]
+)
+@pytest.mark.parametrize("progress", [0.05, 0.25])
+def test_values_and_gradients_are_those_of_a_slow_form(base, certainty, progress):
+    objective = Consistency(clone(base), weight=0.7, ramp=0.2, **MOVED)
+    nets, batch = built(objective), all_data()._replace(progress=progress)
+    teacher = built(Consistency(clone(base), **MOVED), seed=1)
+    with torch.no_grad():  # so that it is sure of some samples, and not of others
+        for weight in teacher["module"].parameters():
+            weight *= certainty
+    value = losses_of_module(objective, nets, batch, teacher)["consistency"]
+
+    def logits(these, X, domains):
+        return objective.base.observe(these, X, domains)["logits"]
+
+    slow, sure = 0.0, 0
+    for i in range(N):
+        total = 0.0
+        for x, d in zip(batch.pool_X, batch.pool_domains, strict=True):
+            if d != i:
+                continue
+            p = softmax(logits(teacher, x[None], d[None]).detach().numpy()[0])
+            if p.max() >= 0.4:
+                q = torch.log_softmax(logits(nets, x[None] + 0.3, d[None])[0], 0)
+                total, sure = total - q[int(p.argmax())], sure + 1
+        slow = slow + total / SIZES[i] / N
+    assert 0 < sure < SIZES.sum()
+    slow = 0.7 * min(progress / 0.2, 1) * slow
+    assert value.item() == pytest.approx(slow.item())
+    parameters = [p for p in nets["module"].parameters() if p.requires_grad]
+    fast, by_hand = (
+        torch.autograd.grad(loss, parameters, retain_graph=True, allow_unused=True)
+        for loss in (value, slow)
+    )
+    assert any(gradient is not None for gradient in fast)
+    for one, two in zip(fast, by_hand, strict=True):
+        zero = torch.zeros(())
+        one, two = (zero if g is None or not g.any() else g for g in (one, two))
+        torch.testing.assert_close(one, two)
+
+
+def test_losses_by_hand():
+    taught = torch.tensor([[math.log(9.0), 0.0], [0.0, math.log(3.0)], [0.0, 9.0]])
+    logits = torch.tensor([[0.0, 0.0], [0.0, 0.0], [math.log(3.0), 0.0]])
+    found = consistency_losses(logits, taught, 0.9)
+    expected = [math.log(2), 0.0, math.log(4)]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_the_teacher_learns_nothing_and_the_base_keeps_its_losses():
+    base = get_objective("cal_fa")
+    objective = Consistency(clone(base), **MOVED)
+    nets, batch = built(objective), all_data()
+    averaged = built(clone(objective), seed=1)
+    named = losses_of_module(objective, nets, batch, averaged)
+    named["consistency"].backward()
+    assert all(p.grad is None for p in averaged["module"].parameters())
+    alone = built(base)
+    expected = losses_of_module(base, alone, batch, averaged)
+    assert list(named) == [*expected, "consistency"]
+    for name, value in expected.items():
+        assert named[name].item() == pytest.approx(value.item())
+
+
+@pytest.mark.parametrize(
+    ("setting", "progress"),
+    [({"weight": 0.0}, 0.5), ({"threshold": 0.999}, 0.5), ({"ramp": 0.1}, 0.0)],
+)
+def test_without_weight_or_certainty_or_progress_there_is_no_loss(setting, progress):
+    objective = Consistency(CAL(), **{**MOVED, **setting})
+    nets, batch = built(objective), all_data()._replace(progress=progress)
+    named = losses_of_module(objective, nets, batch, built(clone(objective), seed=1))
+    assert named["consistency"].item() == 0.0
+
+
+@pytest.fixture
+def two_moons():
+    """Two classes that only the pool's shape connects: three labels in each."""
+    X, truth = make_moons(600, noise=0.06, random_state=0)
+    X = X.astype("float32")
+    y = np.full(600, -1)
+    for label in (0, 1):
+        rows = np.flatnonzero(truth == label)
+        ends = rows[np.argsort(X[rows, 0])][[0, 150, 299]]
+        y[ends] = label
+    return X, y, truth
+
+
+def test_the_pool_teaches_what_few_labels_do_not(two_moons):
+    X, y, truth = two_moons
+    accuracies = {}
+    for method in ("erm", "erm_consistency"):
+        scores = []
+        for seed in range(3):
+            net = CompositeNet(method, max_epochs=12, random_state=seed)
+            if method != "erm":
+                net.set_params(method__perturb={"name": "features", "drop": 0.0})
+            scores.append(np.mean(net.fit(X, y).predict(X) == truth))
+        accuracies[method] = np.mean(scores)
+    assert accuracies["erm_consistency"] > accuracies["erm"] + 0.02
+
+
+def test_every_method_can_have_it_and_be_saved(two_far_domains, tmp_path):
+    X, y, domains = two_far_domains
+    for name in objective_names():
+        if not name.endswith("_consistency"):
+            assert f"{name}_consistency" in objective_names()
+            continue
+        net = CompositeNet(name, max_epochs=1, steps_per_epoch=2, random_state=0)
+        net.set_params(method__threshold=0.6).fit(X, y, domains=domains)
+        assert "consistency" in net.history[-1]
+        path = tmp_path / "net.safetensors"
+        net.save(path)
+        loaded = CompositeNet.load(path)
+        assert loaded.get_params()["method__threshold"] == 0.6
+        np.testing.assert_array_equal(loaded.predict_proba(X), net.predict_proba(X))
+
+
+def test_the_learners_lambda_d_reaches_the_base(two_far_domains):
+    X, y, domains = two_far_domains
+    learner = CompositeActiveLearner(method="cal_consistency", lambda_d=0.25)
+    learner.set_params(net__max_epochs=1, net__steps_per_epoch=2)
+    net = learner.fit(X, domains, y).net_
+    assert net.objective_.base.lambda_d == 0.25
+    assert len(learner.query(4)) == 4
+
+
+def test_repetition_is_exact(two_far_domains):
+    X, y, domains = two_far_domains
+    before = torch.get_rng_state()
+    found = [
+        CompositeNet("cal_consistency", max_epochs=1, random_state=3)
+        .fit(X, y, domains=domains)
+        .predict_proba(X)
+        for _ in range(2)
+    ]
+    np.testing.assert_array_equal(*found)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize(
+    ("setting", "error", "message"),
+    [
+        ({"weight": -1}, ValueError, "weight=-1 is out of range"),
+        ({"threshold": 2}, ValueError, "threshold=2 is out of range"),
+        ({"ramp": "slow"}, TypeError, "ramp='slow' is of type str"),
+        ({"perturb": "blur"}, ValueError, "perturb='blur' is unknown"),
+        ({"base": "cal"}, TypeError, "base='cal' is no objective"),
+    ],
+)
+def test_wrong_parameters_are_named_before_training(
+    setting, error, message, two_far_domains
+):
+    X, y, domains = two_far_domains
+    net = CompositeNet(Consistency(CAL()).set_params(**setting))
+    with pytest.raises(error, match=message):
+        net.fit(X, y, domains=domains)
+    assert not net.initialized_
