@@ -268,6 +268,8 @@ def _as_array(values, name: str) -> NDArray:
         if np.ma.isMaskedArray(values):
             array = np.asarray(values.data).astype(object)
             array[np.ma.getmaskarray(values)] = None
+        if array.dtype.kind == "T":  # NumPy's strings of any length
+            array = array.astype(object)
     else:
         try:
             values = list(values)
@@ -306,7 +308,10 @@ def _is_missing(values: NDArray) -> NDArray:
 
 
 def _encode(values: NDArray, name: str) -> tuple[NDArray, NDArray]:
-    """Return the sorted distinct values and each value's position among them."""
+    """Return the distinct values and each value's position among them.
+
+    They are sorted; names of domains that have no order come as they first appear.
+    """
     if values.dtype != object:
         return np.unique(values, return_inverse=True)
     try:
@@ -321,16 +326,17 @@ def _encode(values: NDArray, name: str) -> tuple[NDArray, NDArray]:
         raise TypeError(
             f"{name} mixes types ({', '.join(sorted(kinds))}); convert all to one type"
         )
-    unordered = TypeError(
-        f"{name} contains values of type {', '.join(kinds)}, which have no order; "
-        "pass strings, numbers or tuples"
-    )
-    if "frozenset" in kinds:  # "less" means "part of" there
-        raise unordered
     try:
+        if "frozenset" in kinds:  # "less" means "part of" there
+            raise TypeError
         ordered = sorted(distinct)
     except TypeError:
-        raise unordered from None
+        if name != "domains":
+            raise TypeError(
+                f"{name} contains values of type {', '.join(kinds)}, which have no "
+                "order; pass strings, numbers or tuples"
+            ) from None
+        ordered = list(dict.fromkeys(values))
     position = {value: code for code, value in enumerate(ordered)}
     codes = np.fromiter((position[value] for value in values), np.intp, len(values))
     names = np.empty(len(ordered), dtype=object)
@@ -359,7 +365,8 @@ def check_domains(domains, n_samples: int, known: NDArray | None = None):
     Parameters
     ----------
     domains : array-like of shape (n_samples,) or None
-        Hashable labels of one type. None puts all samples into one domain, 0.
+        Hashable labels of one type: strings, numbers, tuples, dates, members of an
+        enumeration, ... None puts all samples into one domain, 0.
     n_samples : int
         How many samples there are.
     known : ndarray of shape (n_domains,), default=None
@@ -375,6 +382,8 @@ def check_domains(domains, n_samples: int, known: NDArray | None = None):
         names = np.array([0]) if known is None else known
         return names, np.zeros(n_samples, dtype=np.intp)
     array = _as_array(domains, "domains")
+    if array.dtype.kind == "M":  # times in nanoseconds would become numbers
+        array = array.astype("datetime64[us]")
     _check_length(array, "domains", n_samples)
     missing = _is_missing(array)
     if missing.any():

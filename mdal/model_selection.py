@@ -1,5 +1,6 @@
 """Folds and scores for partly labelled samples of several domains."""
 
+import warnings
 from inspect import signature
 from typing import ClassVar
 
@@ -25,7 +26,13 @@ from ._validation import (
     only_domains,
 )
 
-__all__ = ["ActivePipeline", "DomainScorer", "LabelledKFold", "domain_accuracy"]
+__all__ = [
+    "ActivePipeline",
+    "DomainScorer",
+    "DomainsUnknownWarning",
+    "LabelledKFold",
+    "domain_accuracy",
+]
 
 
 def domain_accuracy(
@@ -75,6 +82,10 @@ def domain_accuracy(
     if average is not None and not isinstance(average, dict):
         check_option(average, "average", {"mean", "worst", "samples"})
     predicted = np.asarray(predicted)
+    if predicted.ndim != 1:
+        raise ValueError(
+            f"predicted has shape {predicted.shape}; pass one class per sample"
+        )
     names, codes = check_domains(domains, len(predicted))
     minus_one = classes is not None and -1 in np.asarray(classes).tolist()
     classes, labels = check_labels(y, len(predicted), minus_one=minus_one)
@@ -83,6 +94,11 @@ def domain_accuracy(
     labelled = (labels >= 0) & (weights > 0)
     if not labelled.any():
         raise ValueError("y has no label to compare with; pass at least one")
+    if _is_text(classes) != _is_text(predicted):
+        raise ValueError(
+            f"y has classes such as {classes[0]!r} and predicted such as "
+            f"{predicted[0]!r}; pass text or numbers for both"
+        )
     right = np.zeros(len(predicted))
     right[labelled] = classes[labels[labelled]] == predicted[labelled]
     weights = np.where(labelled, weights, 0.0)
@@ -99,6 +115,10 @@ def domain_accuracy(
     if average == "mean":
         return float(accuracies.mean())
     return float(np.average(accuracies, weights=_weights(average, names[seen])))
+
+
+def _is_text(values: NDArray) -> bool:
+    return all(isinstance(value, str) for value in values[:1].tolist())
 
 
 def _weights(average: dict, names: NDArray) -> NDArray:
@@ -120,11 +140,23 @@ def _weights(average: dict, names: NDArray) -> NDArray:
     return weights
 
 
+class DomainsUnknownWarning(UserWarning):
+    """A score was asked for over domains, and is over samples.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from mdal.model_selection import DomainsUnknownWarning
+    >>> warnings.simplefilter("ignore", DomainsUnknownWarning)
+    """
+
+
 class DomainScorer(BaseEstimator):
     """A scorer for grid searches: the accuracy on labelled samples, over domains.
 
     Scikit-learn's own scorers count -1 as a class. With metadata routing the scorer is
-    given the domains; without it, it is not, and all samples are one domain.
+    given the domains; without it, it is not: then all samples are one domain, and
+    :class:`DomainsUnknownWarning` says so.
 
     Parameters
     ----------
@@ -169,7 +201,21 @@ class DomainScorer(BaseEstimator):
         -------
         float
         """
-        known = {}
+        known, n_domains = {}, len(getattr(estimator, "domains_", ()))
+        if domains is None and n_domains > 1 and self.average != "samples":
+            if isinstance(self.average, dict):
+                raise ValueError(
+                    "average has weights of domains, and domains are not given; call "
+                    "sklearn.set_config(enable_metadata_routing=True) first"
+                )
+            warnings.warn(
+                f"the score is over samples and not the {self.average} over domains, "
+                "which are not given; call "
+                "sklearn.set_config(enable_metadata_routing=True) first, or choose "
+                'average="samples"',
+                DomainsUnknownWarning,
+                stacklevel=2,
+            )
         if domains is not None and "domains" in signature(estimator.predict).parameters:
             known["domains"] = domains
         return domain_accuracy(
@@ -257,6 +303,8 @@ class LabelledKFold(BaseCrossValidator):
             Labelled rows.
         """
         n_splits = self.get_n_splits()
+        if X is None:
+            raise TypeError("X is None; pass samples, of which only the number counts")
         n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
         labels = y if y_mask is None else y_mask
         if labels is None:
@@ -340,8 +388,8 @@ class ActivePipeline(Pipeline):
         if y_mask is not NOT_GIVEN:
             domains = only_domains(y, params.pop("domains", None))
             params, y = {**params, "domains": domains, "y_mask": y_mask}, None
-        last = self.steps[-1][1]
-        if not hasattr(last, "query"):
+        last = self.steps[-1][1] if self.steps else None
+        if not hasattr(last, "query") or isinstance(last, type):
             raise TypeError(
                 f"the last step is {last!r}, which has no query; pass a "
                 "CompositeActiveLearner"

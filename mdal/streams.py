@@ -93,7 +93,7 @@ class Rows:
             return _as_float(self._source[torch.as_tensor(rows, device=self.device)])
         rows = np.asarray(rows)
         if isinstance(self._source, Dataset):
-            batch = default_collate([_sample(self._source[int(row)]) for row in rows])
+            batch = _collated([_sample(self._source[int(row)]) for row in rows])
         elif isinstance(self._source, np.ndarray | Densified):
             batch = np.array(self._source[rows])
         else:
@@ -262,9 +262,19 @@ def _sample(item) -> Tensor:
     return torch.as_tensor(item)
 
 
+def _collated(samples: list[Tensor]) -> Tensor:
+    shapes = {tuple(sample.shape) for sample in samples}
+    if len(shapes) > 1:
+        raise ValueError(
+            f"items of X have shapes {sorted(shapes)[:3]}; pass samples of one shape"
+        )
+    return default_collate(samples)
+
+
 def _as_tensor(X) -> Tensor:
     """Return samples as a tensor of finite numbers; bytes stay bytes."""
     if not isinstance(X, Tensor):
+        given = X
         kept = isinstance(X, np.ndarray) and X.dtype in (np.uint8, np.float32)
         with np.errstate(over="ignore"):  # what becomes infinite is named below
             X = check_array(
@@ -274,6 +284,8 @@ def _as_tensor(X) -> Tensor:
                 ensure_all_finite=False,
                 dtype=X.dtype if kept else np.float32,
             )
+        if not kept:
+            _check_not_too_large(X, given)
         if not X.flags.writeable or min(X.strides, default=0) < 0:
             X = X.copy()  # torch takes neither
         X = torch.from_numpy(X)
@@ -283,6 +295,18 @@ def _as_tensor(X) -> Tensor:
     if X.dtype == torch.uint8:
         return _checked(X, keep_bytes=True)
     return _checked(X)
+
+
+def _check_not_too_large(X, given) -> None:
+    """Raise an error if numbers have become infinite in single precision."""
+    infinite = np.isinf(X)
+    if infinite.any():
+        value = np.asarray(given, dtype=np.float64)[infinite][0]
+        if np.isfinite(value):
+            raise ValueError(
+                f"X contains {value:g}, which is infinity in single precision, in "
+                "which nets compute; scale X"
+            )
 
 
 def _checked(X: Tensor, keep_bytes: bool = False) -> Tensor:

@@ -488,7 +488,6 @@ DATA = {
     ),
     "domains infinite": ((X, y, np.array([1, inf] * 20)), ValueError, "infinity"),
     "domains infinite in a list": ((X, y, [1, inf] * 20), ValueError, "infinity"),
-    "domains without order": ((X, y, [1j, 2j] * 20), TypeError, "no order"),
     "domains a number": ((X, y, 3), TypeError, "domains is of type int"),
 }
 

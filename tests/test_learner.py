@@ -1,5 +1,7 @@
 """The learner: call forms, rounds, what it never does, and what it tells."""
 
+import datetime
+import enum
 import pickle
 import subprocess
 import sys
@@ -124,6 +126,68 @@ def test_images_work(three_domains):
     X = np.random.default_rng(0).uniform(size=(180, 1, 8, 8)).astype(np.float32)
     found = learner().fit(X, domains, y_mask)
     assert found.query().shape == (12,) and found.predict(X).shape == (180,)
+
+
+class Site(enum.Enum):
+    BAY = "bay"
+    FEN = "fen"
+    MOOR = "moor"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        lambda d: Site(d),
+        lambda d: frozenset(d),
+        lambda d: (d, None if d == "fen" else 1),
+        lambda d: pd.Timestamp(2020, 1, ord(d[0]) - 96),
+        lambda d: ord(d[0]),
+    ],
+    ids=["enum", "frozenset", "tuple", "time", "number"],
+)
+def test_domains_may_have_any_hashable_names(net, name, three_domains):
+    X, domains, y_mask, _ = three_domains
+    plain = learner(net).fit(X, domains, y_mask)
+    names = [name(domain) for domain in domains]
+    found = learner(net).fit(X, names, y_mask)
+    expected = {name(d): n for d, n in plain.allocate_budget().items()}
+    assert found.allocate_budget() == expected
+    assert np.array_equal(found.query(), plain.query())
+    assert found.score(X, names, y_mask) == plain.score(X, domains, y_mask)
+
+
+def test_times_in_nanoseconds_stay_times(three_domains):
+    X, domains, y_mask, _ = three_domains
+    days = pd.to_datetime([f"2020-01-0{1 + len(d) % 3}" for d in domains])
+    budget = learner("shallow").fit(X, days.to_numpy(), y_mask).allocate_budget()
+    assert {type(day) for day in budget} == {datetime.datetime}
+
+
+def test_yes_and_no_are_features_too(net, three_domains):
+    X, domains, y_mask, _ = three_domains
+    found = learner(net).fit(X > 0, domains, y_mask)
+    assert len(found.query()) == 12
+    sparse_X = sparse.csr_matrix(X > 0)
+    assert len(learner(net).fit(sparse_X, domains, y_mask).query()) == 12
+
+
+def test_texts_of_numpy_are_labels(three_domains):
+    X, domains, y_mask, _ = three_domains
+    texts = np.array([f"class {label}" for label in y_mask], dtype=object)
+    texts[y_mask < 0] = None
+    new = np.array(texts, dtype=np.dtypes.StringDType(na_object=None))
+    found = learner("shallow").fit(X, domains, new)
+    assert found.classes_.tolist() == ["class 0", "class 1", "class 2"]
+
+
+def test_rows_may_come_in_any_collection(three_domains):
+    X, domains, y_mask, _ = three_domains
+    free = np.flatnonzero(y_mask < 0)
+    expected = learner("shallow").fit(X, domains, y_mask, exclude=free[:90]).query()
+    mask = np.isin(range(len(X)), free[:90])
+    for rows in (set(free[:90].tolist()), iter(free[:90]), mask.astype(object)):
+        found = learner("shallow").fit(X, domains, y_mask, exclude=rows)
+        assert np.array_equal(found.query(), expected)
 
 
 def test_a_single_domain_needs_no_name(net, three_domains):
@@ -341,7 +405,9 @@ def test_classes_and_domains_may_come_later(net, three_domains):
     assert found.classes_.tolist() == [0, 1] and len(found.domains_) == 2
     found.fit(X, domains, y_mask)
     assert found.classes_.tolist() == [0, 1, 2] and len(found.domains_) == 3
-    assert len(found.query()) == 12 and len(found.history_) == 1
+    assert len(found.query()) == 12 and len(found.history_) == 2
+    assert found.history_[-1].by_domain["moor"] > 0
+    assert found.history_[-1].accuracy_on_new is not None
 
 
 def test_a_domain_without_labels_is_served(net, three_domains):
@@ -471,7 +537,7 @@ def test_a_fit_that_fails_late_changes_nothing(net, three_domains):
     mixed = pd.DataFrame(X, columns=["a", 1, "c", "d"])
     with pytest.raises(TypeError, match="Feature names"):
         found.fit(mixed, domains, y_mask)
-    with pytest.raises(ValueError, match="infinity"):
+    with pytest.raises(ValueError, match="scale X"):
         found.fit(np.full_like(X, 1e300), domains, y_mask)
     with pytest.raises(ValueError, match="Invalid parameter"):
         found.set_params(net__nonsense=1, budget_per_round=3)
@@ -631,7 +697,7 @@ def test_a_fit_in_the_place_of_a_round_says_what_it_found(net, three_domains):
 def test_other_data_begin_a_new_history(net, three_domains):
     X, domains, y_mask, _ = three_domains
     found = learner(net).fit(X, domains, y_mask)
-    for other in (X[:, :2], X[:150]):
+    for other in (X[:, :2], X[:150], X[:150] + 1):
         found.fit(other, domains[: len(other)], y_mask[: len(other)])
         assert len(found.history_) == 1
 
@@ -742,6 +808,17 @@ def test_a_loaded_learner_takes_parameters_as_before(three_domains, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(FileExistsError, match="is a file"):
         other.save(tmp_path / "file")
+
+
+def test_samples_are_known_again_after_any_number_of_files(three_domains, tmp_path):
+    X, domains, y_mask, _ = three_domains
+    learner().fit(X, domains, y_mask).save(tmp_path / "one")
+    CompositeActiveLearner.load(tmp_path / "one").save(tmp_path / "two")
+    with pytest.raises(ValueError, match="other values than the samples"):
+        CompositeActiveLearner.load(tmp_path / "two", X + 1)
+    assert len(CompositeActiveLearner.load(tmp_path / "two", X).query()) == 12
+    with pytest.raises(ValueError, match="is a file; pass the folder"):
+        CompositeActiveLearner.load(tmp_path / "two" / "learner.safetensors")
 
 
 def test_a_saved_first_round_goes_on(three_domains, tmp_path):
@@ -1036,7 +1113,8 @@ def test_a_score_by_y_mask_never_counts_minus_one(three_domains):
     found = learner("shallow", classes=[-1, 1]).fit(X, y, domains=domains)
     right = found.predict(X)[y == 1] == 1
     assert found.score(X, None, y) == pytest.approx(right.mean())
-    assert DomainScorer().score(found, X, y_mask=y) == pytest.approx(right.mean())
+    scorer = DomainScorer("samples")
+    assert scorer.score(found, X, y_mask=y) == pytest.approx(right.mean())
 
 
 def test_an_embedding_comes_with_every_form_of_fit(three_domains):

@@ -9,7 +9,12 @@ from sklearn.dummy import DummyClassifier
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import cross_val_score
 
-from mdal.model_selection import DomainScorer, LabelledKFold, domain_accuracy
+from mdal.model_selection import (
+    DomainScorer,
+    DomainsUnknownWarning,
+    LabelledKFold,
+    domain_accuracy,
+)
 
 
 @st.composite
@@ -157,3 +162,29 @@ def test_folds_know_declared_classes_as_the_learner_does():
     pair = np.array([-1, -1, 1, 1])
     folds = LabelledKFold(2, classes=[0, 1], random_state=0)
     assert sum(len(test) for _, test in folds.split(pair, pair)) == 2
+
+
+def test_a_scorer_without_domains_says_what_it_scores():
+    class Knowing:
+        domains_ = np.array(["a", "b"])
+
+        def predict(self, X):
+            return np.ones(len(X))
+
+    with pytest.warns(DomainsUnknownWarning, match="over samples and not the worst"):
+        assert DomainScorer("worst").score(Knowing(), [[0], [0]], [0, 1]) == 0.5
+    assert DomainScorer("samples").score(Knowing(), [[0], [0]], [0, 1]) == 0.5
+    with pytest.raises(ValueError, match="enable_metadata_routing=True"):
+        DomainScorer({"a": 1, "b": 2}).score(Knowing(), [[0], [0]], [0, 1])
+
+
+def test_text_is_not_compared_with_numbers():
+    with pytest.raises(ValueError, match="pass text or numbers for both"):
+        domain_accuracy(["1", "0"], [1, 0])
+    with pytest.raises(ValueError, match=r"predicted has shape \(2, 2\)"):
+        domain_accuracy([1, 0], [[1, 0], [0, 1]])
+
+
+def test_folds_of_nothing_are_named():
+    with pytest.raises(TypeError, match="X is None"):
+        next(LabelledKFold(2).split(None, [0, 0, 1, 1]))

@@ -1,6 +1,5 @@
 """A learner as a folder of files without code."""
 
-import hashlib
 import re
 import uuid
 from contextlib import suppress
@@ -9,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch.utils.data import Dataset
 
 from .. import persistence
 from .._validation import check_classes
@@ -17,7 +15,7 @@ from ..net import CompositeNet
 from ..streams import Rows
 from ._pool import Pool
 from ._rounds import Allocation, Round
-from ._samples import check_samples, take
+from ._samples import check_samples, fingerprint, take
 from ._training import bound_of, settings, trained
 
 _LEARNER = "learner.safetensors"
@@ -72,7 +70,7 @@ def save(learner, folder) -> None:
         "classes": pool.classes,
         "names": _check_names(pool.names),
         "shape": pool.shape,
-        "fingerprint": _fingerprint(pool.X),
+        "fingerprint": pool.fingerprint,
         "values": {n: getattr(learner, n) for n in _VALUES if hasattr(learner, n)},
         "budget": None if learner.budget_ is None else list(learner.budget_.items()),
         "history": [_written(each) for each in learner.history_],
@@ -149,6 +147,8 @@ def _written(each: Round) -> dict:
 def load(cls, folder, X, others: dict):
     """Return the learner in a folder, with samples if they are given."""
     folder = Path(folder)
+    if folder.is_file():
+        raise ValueError(f"{folder} is a file; pass the folder that save wrote")
     own = {n: value for n, value in others.items() if not n.startswith("net__")}
     of_net = {
         name.removeprefix("net__"): value
@@ -169,7 +169,7 @@ def load(cls, folder, X, others: dict):
                 raise
     learner = cls(**{**header["parameters"], "net": own_net, **own})
     arrays = {name: arrays[name].numpy() for name in _ARRAYS}
-    known = {name: header[name] for name in ("shape", "names", "classes")}
+    known = {n: header[n] for n in ("shape", "names", "classes", "fingerprint")}
     learner.pool_ = Pool(None, **known, **arrays)
     learner.classes_, learner.domains_ = header["classes"], header["names"]
     vars(learner).update({n: v for n, v in header["values"].items() if n in _VALUES})
@@ -180,7 +180,7 @@ def load(cls, folder, X, others: dict):
         for each in header["history"]
     ]
     if X is not None:
-        X = _check_same(learner, X, folder, header["fingerprint"])
+        X = _check_same(learner, X, folder)
         learner.pool_ = replace(learner.pool_, X=X)
     if header["shallow"]:
         net = _trained_again(learner, folder)
@@ -225,7 +225,7 @@ def _given(folder: Path, header: dict, own: dict, of_net: dict):
     return net, {**{name: trained[name] for name in header["net_others"]}, **of_net}
 
 
-def _check_same(learner, X, folder: Path, fingerprint: str | None):
+def _check_same(learner, X, folder: Path):
     """Return samples that look like those which the learner was fitted to."""
     X = check_samples(learner, X, fitted=True)
     shape = (len(learner.pool_.labels), *learner.pool_.shape)
@@ -236,21 +236,13 @@ def _check_same(learner, X, folder: Path, fingerprint: str | None):
             f"in {folder} was fitted to {shape[0]} of shape {shape[1:]}; pass "
             "the same ones"
         )
-    if fingerprint is not None and _fingerprint(X) not in (None, fingerprint):
+    known = learner.pool_.fingerprint
+    if known is not None and fingerprint(X, len(X)) not in (None, known):
         raise ValueError(
             f"X has other values than the samples that the learner in {folder} was "
             "fitted to; pass the same ones, in the same order"
         )
     return X
-
-
-def _fingerprint(X) -> str | None:
-    """Return a hash of a hundred samples; a Dataset may give others every time."""
-    if X is None or isinstance(X, Dataset):
-        return None
-    rows = np.unique(np.linspace(0, len(X) - 1, 100).astype(int))
-    values = Rows(take(X, rows))[np.arange(len(rows))].numpy()
-    return hashlib.sha256(values.tobytes()).hexdigest()
 
 
 def _trained_again(learner, folder: Path):

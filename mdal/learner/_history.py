@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from ._pool import Pool
 from ._rounds import Round
-from ._samples import take
+from ._samples import fingerprint, take
 from ._training import predicted_classes
 
 _TERMS = ("labelled_error", "divergence", "lambda_")
@@ -21,8 +21,7 @@ def history(before: dict, learned: dict) -> list[Round]:
         The fitted attributes of the last fit, if there was one, and of this one.
     """
     pool, last = learned["pool_"], before.get("pool_")
-    same = last is not None and last.shape == pool.shape
-    if not same or len(last.labels) != len(pool.labels):
+    if last is None or not _goes_on(last, pool):
         return [_round(learned)]
     *earlier, old = rounds = before["history_"]
     if np.array_equal(_labels(last), _labels(pool)):  # no new labels, no new round
@@ -30,6 +29,14 @@ def history(before: dict, learned: dict) -> list[Round]:
     if "net_" not in before or "net_" not in learned:
         return [*rounds, _round(learned)]
     return [*rounds, _round(learned, **_seen(before, learned, old))]
+
+
+def _goes_on(last: Pool, pool: Pool) -> bool:
+    """Return whether samples are those of the last fit, or these and others after."""
+    n = len(last.labels)
+    if pool.shape != last.shape or len(pool.labels) < n:
+        return False
+    return last.fingerprint in (None, fingerprint(pool.X, n))
 
 
 def _round(learned: dict, **bought) -> Round:
@@ -68,7 +75,9 @@ def _seen(before: dict, learned: dict, old: Round) -> dict:
     # The same samples in every round, so that rounds can be compared.
     watched = np.random.RandomState(0).permutation(len(pool.labels))[:_WATCHED]
     agree = predicted(before, watched) == predicted(learned, watched)
-    new = np.flatnonzero(~last.labelled & pool.labelled)
+    known = np.zeros(len(pool.labels), dtype=bool)
+    known[: len(last.labels)] = last.labelled
+    new = np.flatnonzero(~known & pool.labelled)
     right = None
     if len(new):
         right = predicted(before, new) == pool.classes[pool.labels[new]]

@@ -10,11 +10,11 @@ from sklearn.base import (
     ClassifierMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
+    clone,
 )
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from .._unchanged import unchanged_on_failure
 from .._validation import NOT_GIVEN, check_count, check_option, check_seed, only_domains
 from ..budget import ErrorBudget, get_budget
 from ..model_selection import domain_accuracy
@@ -29,6 +29,7 @@ from ._rounds import Allocation
 from ._samples import check_samples, feature_record, take
 from ._training import (
     bound_of,
+    check_output,
     new_net,
     probabilities,
     settings,
@@ -95,18 +96,23 @@ class CompositeActiveLearner(
     classes_ : ndarray of shape (n_classes,)
     domains_ : ndarray of shape (n_domains,)
         Names, in the order of rows and columns of alpha.
-    alpha_ : ndarray of shape (n_domains, n_domains)
-        ``alpha_[i, j]`` is the weight of labelled domain j in surrogate i.
-    bound_ : mdal.bounds.Bound
+    alpha_ : ndarray of shape (n_domains, n_domains) or None
+        ``alpha_[i, j]`` is the weight of labelled domain j in surrogate i; None of a
+        method that has none. As `bound_` and `net_`, it is there from the first label
+        on.
+    bound_ : mdal.bounds.Bound or None
         The terms of the error bound, without the complexity of deep nets, which nobody
-        knows.
+        knows; None of a method without alpha, or whose alpha looks at other losses.
     budget_ : Allocation or None
         The labels of the next round by domain; None if `budget_per_round` is.
     history_ : list of Round
-        One for each set of labels, on samples of the same number and shape, with what
-        the new ones have bought.
+        One for each set of labels, on the same samples or with others after them, with
+        what the new ones have bought.
     net_ : CompositeNet or classifier
         The trained net, which numbers the classes.
+    pool_ : Pool
+        The samples, domains and labels of the last fit; ``pool_.free`` tells which may
+        be picked next.
 
     References
     ----------
@@ -180,10 +186,21 @@ class CompositeActiveLearner(
         self
         """
         of_net = any(name.startswith("net__") for name in params)
-        if of_net and params.get("net", self.net) is None:
+        net = params.get("net", self.net)
+        if of_net and net is None:
             params = {**params, "net": CompositeNet()}
-        with unchanged_on_failure(self):
-            return super().set_params(**params)
+        elif of_net and not hasattr(net, "set_params"):
+            raise TypeError(
+                f"net={net!r} has no parameters; pass a CompositeNet or a scikit-learn "
+                "classifier"
+            )
+        # What is wrong is said of copies: a net is written into.
+        copies = {
+            name: clone(value, safe=False) if hasattr(value, "get_params") else value
+            for name, value in params.items()
+        }
+        super(CompositeActiveLearner, clone(self)).set_params(**copies)
+        return super().set_params(**params)
 
     def fit(self, X, y=None, y_mask=NOT_GIVEN, *, domains=None, exclude=None):
         """Train on all samples, some of them labelled.
@@ -292,13 +309,15 @@ class CompositeActiveLearner(
             net = trained_on(self, pool, seeds[0])
         else:
             net = trained(self, pool, seeds[0], pool.labels)
+        seen = net.observe(take(pool.X, [0]))
+        check_output(seen.logits)
         return {
             "net_": net,
             "alpha_": getattr(net, "alpha_", None),
             "bound_": bound_of(net, pool.names),
             "errors_": errors,
             "settings_": settings(self),
-            "_n_features_out": net.observe(take(pool.X, [0])).penultimate.shape[1],
+            "_n_features_out": seen.penultimate.shape[1],
         }
 
     def allocate_budget(self, n=None) -> Allocation:

@@ -1,6 +1,7 @@
 """What a learner was fitted to, and the forms in which people pass it."""
 
 import warnings
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,7 @@ from .._validation import (
     only_domains,
 )
 from ..streams import Rows
-from ._samples import check_samples, take
+from ._samples import check_samples, fingerprint, take
 
 
 class MinusOneIsAClassWarning(UserWarning):
@@ -48,6 +49,8 @@ class Pool:
     labels : ndarray of shape (n_samples,)
         Position of each sample's class in `classes`, -1 where there is no label.
     excluded : ndarray of bool of shape (n_samples,)
+    fingerprint : str or None
+        By which the samples are known again.
     """
 
     X: object
@@ -57,6 +60,7 @@ class Pool:
     classes: NDArray
     labels: NDArray
     excluded: NDArray
+    fingerprint: str | None = None
 
     @property
     def labelled(self) -> NDArray:
@@ -88,8 +92,9 @@ def check_pool(learner, X, y, y_mask, domains, exclude) -> Pool:
         name = "y" if y_mask is NOT_GIVEN else "y_mask"
         classes, labels = declared(classes, labels, known, name)
     excluded = check_rows(exclude, len(X), "exclude")
-    shape = Rows(take(X, [0])).shape
-    return Pool(X, shape, names, codes, classes, labels, excluded)
+    shape = X.shape[1:] if isinstance(X, np.ndarray) else Rows(take(X, [0])).shape
+    known = fingerprint(X, len(X))
+    return Pool(X, shape, names, codes, classes, labels, excluded, known)
 
 
 def _check_y(learner, y, n_samples: int, known: NDArray | None):
@@ -122,7 +127,11 @@ def check_rows(rows, n_samples: int, name: str) -> NDArray:
     mask = np.zeros(n_samples, dtype=bool)
     if rows is None:
         return mask
-    rows = np.asarray(rows)
+    rows = np.asarray(list(rows) if isinstance(rows, Set | Iterator) else rows)
+    if rows.dtype == object and all(isinstance(row, bool) for row in rows.flat):
+        rows = rows.astype(bool)
+    if rows.ndim == 0 or rows.dtype.kind not in "biuf":
+        raise TypeError(f"{name}={rows!r:.80}; pass row numbers, or a list of booleans")
     if rows.dtype == bool:
         if rows.shape != (n_samples,):
             raise ValueError(

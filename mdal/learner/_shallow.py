@@ -13,6 +13,8 @@ from ..similarity import KernelMeanSimilarity
 from ..streams import Densified, Rows
 from ._samples import take
 
+_LARGEST = 1e100  # distances between samples have to be numbers
+
 
 class AlphaWeightedClassifier:
     r"""A classifier on features that stay as they are, its domains weighted by alpha.
@@ -140,7 +142,8 @@ def _array(X):
     """Return samples of any kind as an array."""
     if isinstance(X, Dataset):
         return Rows(X)[np.arange(len(X))].numpy()
-    return X[:] if isinstance(X, Densified) else np.asarray(X)
+    X = X[:] if isinstance(X, Densified) else np.asarray(X)
+    return X.astype(np.float32) if X.dtype == bool else X
 
 
 def _flat(X):
@@ -156,5 +159,12 @@ def _dense(X):
         raise ValueError(
             f"X has shape {X.shape}, but a scikit-learn classifier as net takes two "
             "dimensions; pass X.reshape(len(X), -1), or features of another model"
+        )
+    if not np.isfinite(X).all():
+        raise ValueError("X contains NaN or infinity; replace it by a number")
+    if float(np.abs(X).max(initial=0)) > _LARGEST:
+        raise ValueError(
+            f"X contains {X.flat[np.abs(X).argmax()]:g}, whose square is no number; "
+            "scale X"
         )
     return X

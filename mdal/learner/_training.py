@@ -13,7 +13,7 @@ from .._validation import check_number
 from ..bounds import Bound, error_bound, lambda_bound
 from ..budget import OptimalBudget, get_budget
 from ..divergence import hdh_distances
-from ..net import CompositeNet
+from ..net import CompositeNet, NotFiniteError
 from ..objectives import get_objective
 from ._pool import Pool
 from ._shallow import AlphaWeightedClassifier, DomainAwareClassifier
@@ -41,6 +41,14 @@ def new_net(learner, seed: int):
             "CompositeNet or a scikit-learn classifier"
         )
     check_number(learner.lambda_d, "lambda_d")
+    similarity = learner.similarity
+    if similarity is not None and (
+        isinstance(similarity, type) or not hasattr(similarity, "get_params")
+    ):
+        raise TypeError(
+            f"similarity={similarity!r} estimates no alpha; pass None, or an object "
+            "such as mdal.similarity.AdversarialSimilarity()"
+        )
     net = CompositeNet() if given is None else clone(given)
     if isinstance(net, CompositeNet):
         return _new_deep_net(learner, net, seed)
@@ -170,7 +178,7 @@ def bound_of(net, names: NDArray) -> Bound | None:
 
 def probabilities(net, X, n_classes: int, domains=None) -> NDArray:
     """Return those of all classes; the net may have seen fewer."""
-    found = net.predict_proba(X, domains)
+    found = check_output(net.predict_proba(X, domains))
     if found.shape[1] == n_classes:
         return found
     whole = np.zeros((len(found), n_classes), dtype=found.dtype)
@@ -178,7 +186,17 @@ def probabilities(net, X, n_classes: int, domains=None) -> NDArray:
     return whole
 
 
+def check_output(found: NDArray) -> NDArray:
+    """Return what a net says, if it can be used."""
+    if not np.isfinite(found).all():
+        raise NotFiniteError(
+            "the net gives numbers that are not finite, and cannot predict; look at "
+            "net= and its encoder, or try a lower net__lr and inputs of a smaller scale"
+        )
+    return found
+
+
 def predicted_classes(net, X, domains=None) -> NDArray:
     """Return the most probable class of samples, as a number."""
-    best = net.predict_proba(X, domains).argmax(axis=1)
+    best = check_output(net.predict_proba(X, domains)).argmax(axis=1)
     return net.classes_[best].astype(np.intp)

@@ -265,7 +265,12 @@ class ObjectiveNet(NeuralNet):
 
     def _resolved_device(self):
         if self.device != "auto":
-            return torch.device("cpu" if self.device is None else self.device)
+            try:
+                return torch.device("cpu" if self.device is None else self.device)
+            except RuntimeError:
+                raise ValueError(
+                    f"device={self.device!r} is unknown; choose 'auto', 'cpu' or 'cuda'"
+                ) from None
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
     @contextmanager
@@ -312,8 +317,19 @@ def _is_own(name: str) -> bool:
     return name == "device" or name.split("__")[0] == "method"
 
 
-def not_finite(what: str, epoch: int, lr: float) -> FloatingPointError:
-    return FloatingPointError(
+class NotFiniteError(FloatingPointError, ValueError):
+    """A net computes numbers that are not finite.
+
+    Examples
+    --------
+    >>> from mdal.net import NotFiniteError
+    >>> issubclass(NotFiniteError, ValueError)
+    True
+    """
+
+
+def not_finite(what: str, epoch: int, lr: float) -> NotFiniteError:
+    return NotFiniteError(
         f"the {what} is no finite number in epoch {epoch}; try a lower learning rate "
         f"than lr={lr}, inputs of a smaller scale, or precision=None. The net is as it "
         "was before this fit"

@@ -297,6 +297,8 @@ class CompositeNet(ObjectiveNet):
                     raise TypeError(f"{name}={value!r} is no int; pass {int(value)}")
         get_objective(self.method, **self.get_params_for("method")).check()
         check_number(self.average_decay, "average_decay", high=1)
+        check_number(self.lr, "lr")
+        self._check_device_is_there()
         if self.precision is not None:
             check_option(self.precision, "precision", PRECISIONS)
         callbacks = self.callbacks if isinstance(self.callbacks, list) else []
@@ -307,6 +309,13 @@ class CompositeNet(ObjectiveNet):
                     f"{type(callback).__name__}(load_best=True) would bring back "
                     "weights, but their average predicts; leave load_best=False"
                 )
+
+    def _check_device_is_there(self):
+        """Raise an error if the device is not there."""
+        if self._resolved_device().type == "cuda" and not torch.cuda.is_available():
+            raise ValueError(
+                f"device={self.device!r}, and torch sees no GPU here; choose 'auto'"
+            )
 
     def _check_same(self, rows, classes, names):
         for what, new, old in (
