@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mdal.exchange import read_votes
 from mdal.session import Session
 
 PROGRAM = os.environ.get("MDAL_LABEL_STUDIO")
@@ -190,6 +191,13 @@ def test_a_session_goes_through_label_studio(server, session, tmp_path):
         path.write_bytes(exported)
         assert session.add_file(path) == len(ids)
         assert session.add_file(path) == 0
+        path = path.with_suffix(".csv")  # where tasks have numbers of their own
+        path.write_bytes(
+            server.ask(f"/api/projects/{project_id}/export?exportType=CSV")
+        )
+        votes = read_votes(path, session=session.token)
+        labelled = {id: truth[id] for id in ids if id != skipped}
+        assert {vote.id: vote.label for vote in votes if vote.label} == labelled
         labels = session.labels()
         for row, id in zip(asked.rows, ids, strict=True):
             assert labels[row] == (None if id == skipped else truth[id])

@@ -588,6 +588,15 @@ class Canary:
         return (Path.touch, (self.path,))
 
 
+SHAPE = "{{'descr': '<f4', 'fortran_order': False, 'shape': {}}}"
+
+
+def npy(header):
+    """The beginning of an array with this header."""
+    length = len(header).to_bytes(4, "little")
+    return b"\x93NUMPY\x02\x00" + length + header.encode() + bytes(64)
+
+
 def hostile(folder, canary):
     """Files that are not what they seem: the step that reads each, and its error."""
     evil = pickle.dumps(Canary(canary))
@@ -623,6 +632,13 @@ def hostile(folder, canary):
         (array("bomb.npy", bomb.getvalue()), "is no .npy file"),
         (array("huge.npy", huge), "has more than plain numbers"),
         (array("short.npy", b"\x93NUMPY\x01\x00"), "has more than plain numbers"),
+        (array("open.npy", npy("((((")), "has more than plain numbers"),
+        (array("quote.npy", npy('"""')), "has more than plain numbers"),
+        (array("deep.npy", npy("1" + "+1" * 9000)), "has more than plain numbers"),
+        (
+            array("less.npy", npy(SHAPE.format("(-3, 2)"))),
+            "has more than plain numbers",
+        ),
         (rows("pickle.parquet", evil), "cannot be read as Parquet"),
         (rows("cut.csv", b"id,domain\na"), "has 1 cells for 2 columns"),
         (rows("bytes.csv", b"id,domain\n\xff,a"), "is no text in UTF-8"),
@@ -636,7 +652,7 @@ def hostile(folder, canary):
     ]
 
 
-@pytest.mark.parametrize("number", range(14))
+@pytest.mark.parametrize("number", range(18))
 def test_hostile_files_run_nothing_and_are_named(tmp_path, number):
     canary = tmp_path / "canary"
     step, message = hostile(tmp_path, canary)[number]
@@ -670,7 +686,9 @@ def test_hostile_labels_change_nothing(folder, tmp_path, name, text):
 
 def test_no_module_loads_what_can_run_code():
     risky = (
-        r"pickle\.load|joblib\.load|allow_pickle=True|weights_only=False|[^_a-z.]eval\("
+        r"pickle\.loads?\(|import (cloud)?pickle|from (cloud)?pickle|\bdill\b|joblib\.load"
+        r"|torch\.load\(|allow_pickle\s*=\s*True|weights_only\s*=\s*False"
+        r"|[^_a-z.](eval|exec)\("
     )
     for path in Path(mdal.__file__).parent.rglob("*.py"):
         assert not re.search(risky, path.read_text()), path

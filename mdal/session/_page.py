@@ -21,9 +21,9 @@ def write_page(session, path) -> Path:
     rows = [
         {
             "round": number,
-            "labels before it": each.labels,
-            "new labels foreseen (%)": _percent(each.accuracy_on_new),
-            "predictions as before (%)": _percent(each.agreement),
+            "labels": each.labels,
+            "foreseen (%)": _percent(each.accuracy_on_new),
+            "as before (%)": _percent(each.agreement),
             **{
                 name.rstrip("_").replace("_", " "): f"{value:.3f}"
                 for name, value in (each.bound or {}).items()
@@ -42,9 +42,9 @@ def write_page(session, path) -> Path:
 
 
 _BOUGHT = (
-    "Foreseen: labels of the last round that the classifier before them had predicted; "
-    "picked samples are difficult ones. As before: predictions that the last round has "
-    "not changed. The other columns are terms of the error bound."
+    "Labels are those before the round. Foreseen: new ones that the classifier before "
+    "them had predicted; picked samples are difficult ones. As before: predictions "
+    "that the last labels have not changed. The others are terms of the error bound."
 )
 
 
