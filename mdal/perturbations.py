@@ -17,6 +17,7 @@ from ._validation import check_number, check_option
 
 __all__ = [
     "affine",
+    "default_strengths",
     "dropped",
     "erased",
     "feature_jitter",
@@ -373,6 +374,22 @@ def get_perturbation(
         check_option(setting, f"perturb: the setting of {name!r}", known)
         check_number(value, setting, high=180 if setting == "rotation" else 1)
     return partial(function, **settings)
+
+
+def default_strengths() -> dict[str, dict[str, float]]:
+    """Return how strong each named perturbation is, where nobody says otherwise.
+
+    Returns
+    -------
+    dict of str to dict of str to float
+
+    Examples
+    --------
+    >>> from mdal.perturbations import default_strengths
+    >>> default_strengths()["words"]
+    {'drop': 0.2}
+    """
+    return {name: dict(function.__kwdefaults__) for name, function in _NAMED.items()}
 
 
 def _checked(perturbed: Tensor, X: Tensor) -> Tensor:

@@ -31,6 +31,7 @@ from mdal.experiment import (
 from mdal.experiment._run import _learner
 from mdal.learner import CompositeActiveLearner
 from mdal.objectives import get_objective, objective_names
+from mdal.perturbations import image_jitter
 from mdal.strategies import get_strategy, strategy_names
 
 
@@ -127,6 +128,17 @@ def test_a_changed_default_changes_the_hash_and_leaves_records_alone(
 def test_every_method_can_be_in_a_configuration(name):
     [config] = resolve(deep(methods={"it": {"method": name}}))
     assert config["method"]["name"] == name
+
+
+def test_other_default_strengths_of_perturbations_are_another_configuration(
+    monkeypatch,
+):
+    methods = {"it": {"method": "cal_consistency"}, "plain": {"method": "cal"}}
+    before = resolve(deep(methods=methods))
+    monkeypatch.setitem(image_jitter.__kwdefaults__, "shift", 0.3)
+    after = resolve(deep(methods=methods))
+    assert config_hash(before[0]) != config_hash(after[0])
+    assert config_hash(before[1]) == config_hash(after[1])
 
 
 @pytest.mark.parametrize("name", strategy_names())

@@ -15,6 +15,7 @@ from ..datasets import dataset_options
 from ..modules import CompositeClassifier, ConditionalDiscriminator
 from ..net import CompositeNet
 from ..objectives import get_objective
+from ..perturbations import default_strengths
 from ..strategies import get_strategy
 from ..svm_text import SVMText
 
@@ -263,6 +264,8 @@ def _method(name: str, table, experiment: dict) -> dict:
         ),
         "method": _resolved(table.get("method", "cal"), "method", get_objective),
     }
+    if "perturb" in resolved["method"]:
+        resolved["perturbations"] = default_strengths()
     net, own = _table(experiment, "net"), _table(table, "net")
     if _kind(own, default=_kind(net)) != _kind(net):
         net = {}
