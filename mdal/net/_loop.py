@@ -2,7 +2,6 @@
 
 import math
 from contextlib import contextmanager, nullcontext
-from functools import partial
 from inspect import signature
 from typing import NamedTuple
 
@@ -72,11 +71,7 @@ class ObjectiveNet(NeuralNet):
         self.names_, self.method_changed_ = list(nets), False
         for name, net in nets.items():
             setattr(self, f"{name}_", net)
-        self.averaged_ = AveragedModel(
-            nn.ModuleDict(nets),
-            multi_avg_fn=partial(average, self.average_decay),
-            use_buffers=True,
-        )
+        self.averaged_ = Average(nn.ModuleDict(nets), self.average_decay)
         return self
 
     def _make(self, name, default, **settings):
@@ -194,7 +189,7 @@ class ObjectiveNet(NeuralNet):
             raise ValueError(
                 f"{self.objective_!r} yields no loss of group 'module', which predicts"
             )
-        self.averaged_.update_parameters(nn.ModuleDict(self._nets()))
+        self.averaged_.follow(self._nets())
         numbers = torch.stack(list(values.values())).tolist()
         for name, number in zip(values, numbers, strict=True):
             self.history.record_batch(name, number)
@@ -336,12 +331,41 @@ def not_finite(what: str, epoch: int, lr: float) -> NotFiniteError:
     )
 
 
-@torch.no_grad()
-def average(decay: float, averaged, current, n_averaged) -> None:
-    """Move averages towards tensors; in the first steps faster, to forget the start."""
-    weight = max(1 - decay, 9 / (float(n_averaged) + 10))
-    for old, new in zip(averaged, current, strict=True):
-        if old.is_floating_point():
-            old.lerp_(new, weight)
-        else:  # a number of batches
+class Average(AveragedModel):
+    """A moving average of networks, of all their weights and buffers.
+
+    The tensors are looked up once: for small networks that would take longer than to
+    average them.
+    """
+
+    def __init__(self, nets: nn.ModuleDict, decay: float):
+        super().__init__(nets, use_buffers=True)
+        self.decay = decay
+        self._pairs = None
+
+    @torch.no_grad()
+    def follow(self, nets: dict[str, nn.Module]) -> None:
+        """Move averages to tensors; in the first steps faster, to forget the start."""
+        if self._pairs is None:
+            parts = (self.module, nn.ModuleDict(nets))
+            self._pairs = list(zip(*map(_tensors, parts), strict=True))
+            self._n = int(self.n_averaged)
+        numbers, counts = self._pairs
+        weight = max(1 - self.decay, 9 / (self._n + 10)) if self._n else 1.0
+        torch._foreach_lerp_(*numbers, weight)
+        for old, new in zip(*counts, strict=True):
             old.copy_(new)
+        self._n += 1
+        self.n_averaged += 1
+
+    def __getstate__(self):
+        return {**super().__getstate__(), "_pairs": None}
+
+
+def _tensors(nets: nn.Module) -> tuple[list, list]:
+    """Return all numbers of networks, and the rest: how many batches they saw."""
+    tensors = [part.detach() for part in (*nets.parameters(), *nets.buffers())]
+    return (
+        [tensor for tensor in tensors if tensor.is_floating_point()],
+        [tensor for tensor in tensors if not tensor.is_floating_point()],
+    )

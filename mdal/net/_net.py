@@ -1,7 +1,6 @@
 """The net that people use: fitting, predicting, saving."""
 
 import copy
-from functools import partial
 from numbers import Integral
 from typing import NamedTuple
 
@@ -28,7 +27,7 @@ from ..modules import padded_to_eight
 from ..objectives import Objective, Task, get_objective
 from ..streams import Rows
 from ..tables import DomainTables
-from ._loop import PRECISIONS, Data, ObjectiveNet, average, not_finite
+from ._loop import PRECISIONS, Data, ObjectiveNet, not_finite
 
 
 class Observation(NamedTuple):
@@ -336,7 +335,7 @@ class CompositeNet(ObjectiveNet):
         names += ["history_", "objective_"]
         vars(self).update(copy.deepcopy({name: vars(self)[name] for name in names}))
         # These may have been set since.
-        self.averaged_.multi_avg_fn = partial(average, self.average_decay)
+        self.averaged_.decay = self.average_decay
         self.scaler_ = self._new_scaler()
 
     def observe(self, X, domains=None) -> Observation:
