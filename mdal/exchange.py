@@ -392,9 +392,9 @@ def read_votes(path, *, session: str, annotator: str = "") -> list[Vote]:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "labels.csv")
     ...     _ = path.write_text("id,label\ns1,good\ns2,\n")
-    ...     read_votes(path, session="kettles", annotator="Ann")
-    [Vote(id='s1', label='good', annotator='Ann', time=None, ground_truth=False, \
-round=None)]
+    ...     [vote] = read_votes(path, session="kettles", annotator="Ann")
+    >>> vote.id, vote.label, vote.annotator
+    ('s1', 'good', 'Ann')
     """
     path = Path(path)
     if not path.is_file():
