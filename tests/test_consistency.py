@@ -16,6 +16,7 @@ from mdal.objectives import (
     CAL,
     MAN,
     Consistency,
+    balanced,
     consistency_losses,
     get_objective,
     objective_names,
@@ -77,6 +78,33 @@ def test_losses_by_hand():
     found = consistency_losses(logits, taught, 0.9)
     expected = [math.log(2), 0.0, math.log(4)]
     np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_balanced_targets_are_those_of_a_slow_form():
+    objective = Consistency(CAL(), balance=0.7, **MOVED)
+    nets, batch = built(objective), all_data()
+    taught = objective.predictions(nets, batch.pool_X)["logits"].detach()
+    means = np.full((N, 3), 1 / 3)
+    for _ in range(2):  # the second step sees the means of the first
+        found = objective._balanced(taught, batch.pool_domains)
+        p = softmax(taught.numpy(), axis=1)
+        for i in range(N):
+            own = batch.pool_domains.numpy() == i
+            means[i] = 0.95 * means[i] + 0.05 * p[own].mean(axis=0)
+        slow = p / means[batch.pool_domains.numpy()] ** 0.7
+        slow /= slow.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(found.softmax(1), slow)
+    assert objective.means_.shape == (N, 3)
+    objective._balanced(taught[:1], torch.tensor([1]))  # others are as they were
+    np.testing.assert_allclose(objective.means_[0], means[0])
+
+
+def test_balancing_takes_a_class_that_is_predicted_too_often_down():
+    logits = torch.tensor([[2.0, 0.0], [1.0, 0.0], [0.5, 0.0]], dtype=torch.float64)
+    means = logits.softmax(1).mean(dim=0).expand(3, 2)
+    even = balanced(logits, means, 1.0).softmax(1).mean(dim=0)
+    assert abs(even[0] - 0.5) < abs(means[0, 0] - 0.5)
+    assert torch.equal(balanced(logits, means, 0.0), logits)
 
 
 def test_the_teacher_learns_nothing_and_the_base_keeps_its_losses():
@@ -175,6 +203,7 @@ def test_repetition_is_exact(two_far_domains):
     [
         ({"weight": -1}, ValueError, "weight=-1 is out of range"),
         ({"threshold": 2}, ValueError, "threshold=2 is out of range"),
+        ({"balance": 1.5}, ValueError, "balance=1.5 is out of range"),
         ({"ramp": "slow"}, TypeError, "ramp='slow' is of type str"),
         ({"perturb": "blur"}, ValueError, "perturb='blur' is unknown"),
         ({"base": "cal"}, TypeError, "base='cal' is no objective"),

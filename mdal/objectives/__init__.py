@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from .._validation import check_option
 from ._cal import CAL, MultiplicativeWeights
-from ._consistency import Consistency, consistency_losses
+from ._consistency import Consistency, balanced, consistency_losses
 from ._dann import DANN, ramp, reversed_gradient
 from ._energy import EnergyAlignment, free_energy
 from ._entropy import MinimaxEntropy, mean_entropy
@@ -28,6 +28,7 @@ __all__ = [  # noqa: RUF022 (in plain order, like every other)
     "MultiplicativeWeights",
     "Objective",
     "Task",
+    "balanced",
     "consistency_losses",
     "free_energy",
     "get_objective",

@@ -9,6 +9,41 @@ from ..losses import at_least_single, domain_mean
 from ..perturbations import get_perturbation
 from ._interface import Objective, shares
 
+_DECAY = 0.95  # of the mean predictions, in each step
+
+
+def balanced(logits: Tensor, means: Tensor, strength: float) -> Tensor:
+    r"""Return logits that favour classes which are predicted seldom.
+
+    .. math:: \tilde p_y(x) \propto p_y(x) / m_{iy}^s
+
+    with the mean predictions :math:`m_i` of the sample's domain. With a strength of 1
+    the classes are about as frequent among targets in every domain: what is predicted
+    too often, as by a net that has seen few labels, is not taught to it again.
+
+    Parameters
+    ----------
+    logits : Tensor of shape (n_samples, n_classes)
+        Of the samples.
+    means : Tensor of shape (n_samples, n_classes)
+        Mean predictions of each sample's domain.
+    strength : float
+        The exponent s, from 0 to 1.
+
+    Returns
+    -------
+    Tensor of shape (n_samples, n_classes)
+
+    Examples
+    --------
+    >>> import torch
+    >>> from mdal.objectives import balanced
+    >>> logits, means = torch.tensor([[0.6, 0.4]]).log(), torch.tensor([[0.9, 0.1]])
+    >>> balanced(logits, means, 1.0).softmax(dim=1).round(decimals=3)
+    tensor([[0.1430, 0.8570]])
+    """
+    return at_least_single(logits) - strength * means.clamp(min=1e-6).log()
+
 
 def consistency_losses(logits: Tensor, taught: Tensor, threshold: float) -> Tensor:
     r"""Return the loss of each sample against what a teacher is sure of.
@@ -75,6 +110,9 @@ class Consistency(Objective):
         The probability :math:`\tau` from which the teacher is sure.
     ramp : float, default=0.2
         Part of the training in which the weight rises.
+    balance : float, default=0.0
+        How much the teacher's classes are balanced within each domain, from 0 to 1, see
+        :func:`balanced`: for domains whose classes are about equally frequent.
 
     References
     ----------
@@ -91,12 +129,15 @@ class Consistency(Objective):
 
     needs_pool = True
 
-    def __init__(self, base, *, perturb="auto", weight=1.0, threshold=0.95, ramp=0.2):
+    def __init__(
+        self, base, *, perturb="auto", weight=1.0, threshold=0.95, ramp=0.2, balance=0.0
+    ):
         self.base = base
         self.perturb = perturb
         self.weight = weight
         self.threshold = threshold
         self.ramp = ramp
+        self.balance = balance
 
     @property
     def has_alpha(self) -> bool:
@@ -117,6 +158,7 @@ class Consistency(Objective):
         check_number(self.weight, "weight")
         check_number(self.threshold, "threshold", high=1)
         check_number(self.ramp, "ramp", high=1)
+        check_number(self.balance, "balance", high=1)
 
     def build(self, make, task):
         """Return the networks of the base."""
@@ -131,6 +173,8 @@ class Consistency(Objective):
         """Prepare the base, and take the shares of the domains in the pool."""
         self.base.start(nets, averaged, task)
         self.gamma_ = shares(nets, task.sizes)
+        uniform = 1 / task.n_classes
+        self.means_ = self.gamma_.new_full((task.n_domains, task.n_classes), uniform)
 
     def losses(self, nets, batch, averaged):
         """Yield the losses of the base, and with those of the classifier this one."""
@@ -143,11 +187,23 @@ class Consistency(Objective):
         domains = batch.pool_domains
         with torch.no_grad():
             taught = self.base.predictions(averaged, batch.pool_X, domains)
+            targets = self._balanced(taught["logits"], domains)
             perturbed = self.perturb_(batch.pool_X, batch.generator)
         said = self.base.predictions(nets, perturbed, domains)
-        losses = consistency_losses(said["logits"], taught["logits"], self.threshold)
+        losses = consistency_losses(said["logits"], targets, self.threshold)
         rise = min(batch.progress / self.ramp, 1.0) if self.ramp else 1.0
         return self.weight * rise * domain_mean(losses, domains, self.gamma_)
+
+    def _balanced(self, taught, domains) -> Tensor:
+        """Return the teacher's logits by which the net learns."""
+        if self.balance == 0:
+            return taught
+        p = at_least_single(taught).softmax(dim=1).to(self.means_.dtype)
+        counts = torch.bincount(domains, minlength=len(self.means_))[:, None]
+        sums = torch.zeros_like(self.means_).index_add_(0, domains, p)
+        followed = torch.lerp(sums / counts.clamp(min=1), self.means_, _DECAY)
+        self.means_ = torch.where(counts > 0, followed, self.means_)
+        return balanced(taught, self.means_[domains], self.balance)
 
     def epoch_record(self, averaged):
         """Return that of the base."""
