@@ -22,6 +22,9 @@ LARGEST = 2**53
 NOT_GIVEN = object()
 
 
+_FINE = ("ns", "ps", "fs", "as")  # units of time that Python's own do not have
+
+
 def check_count(value, name: str, *, minimum: int = 0) -> int:
     """Return `value` as an int if it is a whole number of at least `minimum`."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
@@ -382,8 +385,8 @@ def check_domains(domains, n_samples: int, known: NDArray | None = None):
         names = np.array([0]) if known is None else known
         return names, np.zeros(n_samples, dtype=np.intp)
     array = _as_array(domains, "domains")
-    if array.dtype.kind == "M":  # times in nanoseconds would become numbers
-        array = array.astype("datetime64[us]")
+    if array.dtype.kind == "M" and np.datetime_data(array.dtype)[0] in _FINE:
+        array = array.astype("datetime64[us]")  # finer ones would become numbers
     _check_length(array, "domains", n_samples)
     missing = _is_missing(array)
     if missing.any():

@@ -133,6 +133,8 @@ def label_studio_tasks(
     """
     made = []
     for task in tasks:
+        check_name(task.id, "the id of a task")
+        check_name(task.domain, f"the domain of {task.id!r}")
         if task.prediction is not None:
             check_name(task.prediction, f"the prediction of {task.id!r}")
             if classes is not None and task.prediction not in classes:

@@ -358,7 +358,7 @@ def get_perturbation(
     tensor(0.5000)
     """
     if callable(perturb):
-        return lambda X, generator: _checked(perturb(X), X)
+        return partial(_perturbed_by, function=perturb)
     settings = dict(perturb) if isinstance(perturb, Mapping) else {"name": perturb}
     name = check_option(settings.pop("name", "auto"), "perturb", {"auto", *_NAMED})
     if name == "auto":
@@ -392,7 +392,9 @@ def default_strengths() -> dict[str, dict[str, float]]:
     return {name: dict(function.__kwdefaults__) for name, function in _NAMED.items()}
 
 
-def _checked(perturbed: Tensor, X: Tensor) -> Tensor:
+def _perturbed_by(X: Tensor, generator, *, function) -> Tensor:
+    """Return what a function of the user makes of a batch, if it can be used."""
+    perturbed = function(X)
     if not isinstance(perturbed, Tensor) or perturbed.shape != X.shape:
         found = getattr(perturbed, "shape", type(perturbed).__name__)
         raise ValueError(

@@ -1,6 +1,7 @@
 """Consistency training: its formula, its parts, and what it is for."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -174,6 +175,19 @@ def test_every_method_can_have_it_and_be_saved(two_far_domains, tmp_path):
         loaded = CompositeNet.load(path)
         assert loaded.get_params()["method__threshold"] == 0.6
         np.testing.assert_array_equal(loaded.predict_proba(X), net.predict_proba(X))
+
+
+def moved(X):
+    return X + 0.1
+
+
+@pytest.mark.parametrize("perturb", ["auto", moved])
+def test_a_trained_net_can_be_pickled(perturb, two_far_domains):
+    X, y, domains = two_far_domains
+    net = CompositeNet("cal_consistency", method__perturb=perturb, random_state=0)
+    net.set_params(max_epochs=1, steps_per_epoch=2).fit(X, y, domains=domains)
+    copied = pickle.loads(pickle.dumps(net))
+    np.testing.assert_array_equal(copied.predict_proba(X), net.predict_proba(X))
 
 
 def test_the_learners_lambda_d_reaches_the_base(two_far_domains):

@@ -270,6 +270,13 @@ def test_lines_have_what_tools_look_for():
     assert line["options"] == [{"id": n, "text": n} for n in ("good", "bad")]
 
 
+@pytest.mark.parametrize("wrong", [{"id": 7}, {"domain": 3}, {"id": ""}])
+def test_tasks_without_names_are_refused(wrong):
+    task = TASKS[0]._replace(rank=1, **wrong)
+    with pytest.raises((TypeError, ValueError), match="pass a"):
+        label_studio_tasks([task], session="k", classes=None)
+
+
 def test_sheets_that_need_it_say_that_they_are_utf_8():
     [plain, other] = (
         task_sheet([Task("s1", "shop", 0, 1, text)], session="k")

@@ -161,6 +161,9 @@ def test_times_in_nanoseconds_stay_times(three_domains):
     days = pd.to_datetime([f"2020-01-0{1 + len(d) % 3}" for d in domains])
     budget = learner("shallow").fit(X, days.to_numpy(), y_mask).allocate_budget()
     assert {type(day) for day in budget} == {datetime.datetime}
+    days = days.to_numpy().astype("datetime64[D]")
+    budget = learner("shallow").fit(X, days, y_mask).allocate_budget()
+    assert {type(day) for day in budget} == {datetime.date}
 
 
 def test_yes_and_no_are_features_too(net, three_domains):

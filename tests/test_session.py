@@ -735,7 +735,8 @@ def test_a_session_on_the_command_line(tmp_path, capsys):
     (tmp_path / "filled.csv").write_text("\n".join(filled) + "\n")
     names = (str(tmp_path / "filled.csv"), "--annotator", "Ann")
     assert "6 new votes; 0 samples of the last round are open" in step("import", *names)
-    assert "0 new votes" in step("import", *names)
+    again = step("import", *names)
+    assert "0 new votes" in again and "was imported before" in again
     assert "round 1:" in step("query")
     shown = step("status")
     assert re.search(r"all +6 +0 +74 +6 +0\n", shown)

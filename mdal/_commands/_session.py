@@ -171,6 +171,11 @@ def _import(options) -> int:
         rounds = session.store.rounds()
         left = len(session.open_rows(rounds[-1])) if rounds else 0
     print(f"{new} new votes; {left} samples of the last round are open")
+    if not new:
+        print(
+            "what the file says is known, or this very file was imported before: who "
+            "returns to an earlier opinion has to give its time"
+        )
     if changed:
         print(
             f"{changed} of them take the place of earlier votes by the same annotator: "
