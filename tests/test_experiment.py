@@ -393,6 +393,23 @@ def test_a_line_that_was_cut_off_is_written_again(tmp_path):
         assert without_times(again) == without_times(whole)
 
 
+def test_methods_that_only_pick_differently_share_their_first_net(tmp_path):
+    methods = {
+        "grads": {},
+        "badge": {"strategy": "badge", "allocation": "separate"},
+        "by error": {"strategy": "random", "allocation": "error"},
+        "fa": {"method": "cal_fa"},
+    }
+    together = quietly(deep(methods=methods, rounds=1), tmp_path / "together")
+    for name, method in methods.items():
+        quietly(deep(methods={name: method}, rounds=1), tmp_path / "alone" / name)
+    alone = read_records(tmp_path / "alone")
+    assert without_times(together) == without_times(alone)
+    untrained = {r["name"] for r in together if r["seconds"]["fit"] is None}
+    assert untrained == {"badge"}
+    assert {r["round"] for r in together if r["seconds"]["fit"] is None} == {0}
+
+
 def test_two_runners_do_not_write_the_same_file(tmp_path):
     experiment = shallow(seeds=[0], rounds=0, methods={"CAL": {}})
     quietly(experiment, tmp_path)

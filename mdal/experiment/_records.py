@@ -69,8 +69,9 @@ def read_records(folder) -> list[dict]:
         One for each round of each run, by name, seed and round: ``name``, ``seed``,
         ``round``, ``labels``, ``accuracy``, ``by_domain``, ``spent`` (labels by
         domain), ``budget`` (labels of the next round by domain), ``rows`` (those of
-        the training part that were picked for it), ``alpha``, ``bound``, ``seconds``,
-        ``versions`` and ``config`` (the hash of the configuration).
+        the training part that were picked for it), ``alpha``, ``bound``, ``seconds``
+        (``fit`` is None where another method had trained the same net), ``versions``
+        and ``config`` (the hash of the configuration).
 
     Examples
     --------

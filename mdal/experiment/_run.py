@@ -4,6 +4,7 @@ import time
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Event, Thread
 
 import numpy as np
@@ -18,6 +19,7 @@ from ..datasets import dataset_options, development_split, get_dataset
 from ..learner import CompositeActiveLearner
 from ..strategies import get_strategy
 from ._config import config_hash, made, new_net, resolve, seeds_of
+from ._first import first_net, keep, taken_over
 from ._records import (
     append,
     forget_unfinished_line,
@@ -39,7 +41,8 @@ def run(experiment: dict, folder, *, data_home=None, n_jobs=1, progress=True):
     rows. Nothing is chosen by the rows that are tested on, and the net that is tested
     is the last one.
 
-    Finished rounds are never repeated: after an interruption call it again.
+    Finished rounds are never repeated: after an interruption call it again. Methods
+    that differ only in how they pick begin with the same net, which is trained once.
 
     Parameters
     ----------
@@ -85,9 +88,11 @@ def run(experiment: dict, folder, *, data_home=None, n_jobs=1, progress=True):
         for each, path in zip(runs, paths, strict=True)
         if len(rounds_in(path)) <= each[0]["rounds"]
     ]
-    with _bar(paths, sum(config["rounds"] + 1 for config, _ in runs), progress):
+    total = sum(config["rounds"] + 1 for config, _ in runs)
+    with _bar(paths, total, progress), TemporaryDirectory() as first_nets:
         Parallel(n_jobs=n_jobs)(
-            delayed(run_seed)(config, seed, folder, data_home) for config, seed in todo
+            delayed(run_seed)(config, seed, folder, data_home, first_nets)
+            for config, seed in todo
         )
     wanted = {(config_hash(config), seed) for config, seed in runs}
     return [r for r in read_records(folder) if (r["config"], r["seed"]) in wanted]
@@ -117,21 +122,21 @@ def _bar(paths, total: int, shown: bool):
             watcher.join()
 
 
-def run_seed(config: dict, seed: int, folder, data_home=None) -> None:
+def run_seed(config: dict, seed: int, folder, data_home, first_nets) -> None:
     """Run what is missing of one configuration with one seed."""
     path = seed_file(folder, config, seed)
     lock = FileLock(path.with_suffix(".lock"))
     try:
         with lock.acquire(timeout=0), computing_with(config["threads"]):
             forget_unfinished_line(path)
-            _rounds(config, seed, path, data_home)
+            _rounds(config, seed, path, data_home, first_nets)
     except Timeout:
         raise RuntimeError(
             f"another process is writing {path}; wait until it has finished"
         ) from None
 
 
-def _rounds(config: dict, seed: int, path, data_home) -> None:
+def _rounds(config: dict, seed: int, path, data_home, first_nets) -> None:
     """Append the rounds that are missing to a file."""
     data = _loaded(config, seed, data_home)
     X, truth, domains = (data[name][data.train] for name in ("X", "y", "domains"))
@@ -143,7 +148,9 @@ def _rounds(config: dict, seed: int, path, data_home) -> None:
     for record in done:
         y_mask[record["rows"]] = truth[record["rows"]]
     for number in range(len(done), config["rounds"] + 1):
-        record, rows = _round(config, seed, number, data, (X, domains, y_mask))
+        kept = None if number else first_net(first_nets, config, seed)
+        given = X, domains, y_mask
+        record, rows = _round(config, seed, number, data, given, kept)
         append(path, record)
         y_mask[rows] = truth[rows]
 
@@ -190,11 +197,17 @@ def _learner(config: dict, seed: int, number: int) -> CompositeActiveLearner:
     )
 
 
-def _round(config: dict, seed: int, number: int, data, given) -> tuple[dict, list]:
+def _round(config, seed: int, number: int, data, given, kept) -> tuple[dict, list]:
     """Return the record of a round, and the rows to label for the next."""
-    learner, clock = _learner(config, seed, number), _Clock()
-    learner.fit(*given)
-    fit = clock.lap()
+    learner, clock, fit = _learner(config, seed, number), _Clock(), None
+    if kept is not None and kept.exists():
+        learner = taken_over(learner, kept, given[0])
+    else:
+        learner.fit(*given)
+        fit = clock.lap()
+        if kept is not None:
+            keep(learner, kept)
+    clock.lap()
     test = data.test
     right = learner.predict(data.X[test], data.domains[test]) == data.y[test]
     by_domain = {
