@@ -8,6 +8,7 @@ module, too, so that it is trained, averaged and saved like the others.
 
 import copy
 import math
+from itertools import chain, pairwise
 
 import torch
 from numpy.typing import ArrayLike
@@ -69,15 +70,18 @@ class BatchNorm(nn.BatchNorm1d):
 
 
 class VectorEncoder(nn.Sequential):
-    """A multi-layer perceptron for vectors.
+    """One hidden layer for vectors.
+
+    Vectors are features already, and few labels do not carry more layers: on the 800
+    features of Office-Caltech, with 100 labels, plain training reaches 28 per cent with
+    five layers like those for images, 47 with this one, and 47 with a logistic
+    regression (development rows).
 
     Parameters
     ----------
     n_inputs : int
         Length of a sample.
-    width : int, default=64
-        Units of each of the two hidden layers.
-    n_features : int, default=100
+    width : int, default=256
         Length of the features.
 
     Examples
@@ -85,17 +89,11 @@ class VectorEncoder(nn.Sequential):
     >>> import torch
     >>> from mdal.modules import VectorEncoder
     >>> VectorEncoder(20)(torch.zeros(5, 20)).shape
-    torch.Size([5, 100])
+    torch.Size([5, 256])
     """
 
-    def __init__(self, n_inputs: int, *, width: int = 64, n_features: int = 100):
-        super().__init__(
-            nn.Flatten(),
-            *_dense(n_inputs, width),
-            *_dense(width, width),
-            nn.Linear(width, n_features),
-            nn.ReLU(),
-        )
+    def __init__(self, n_inputs: int, *, width: int = 256):
+        super().__init__(nn.Flatten(), *_dense(n_inputs, width))
 
 
 class ImageEncoder(nn.Sequential):
@@ -152,7 +150,7 @@ class ImageEncoder(nn.Sequential):
         return super().forward(x.contiguous(memory_format=torch.channels_last))
 
 
-def default_encoder(shape: tuple[int, ...], width: int = 64) -> nn.Module:
+def default_encoder(shape: tuple[int, ...], width: int | None = None) -> nn.Module:
     """Return the encoder for samples of a shape.
 
     Parameters
@@ -160,8 +158,8 @@ def default_encoder(shape: tuple[int, ...], width: int = 64) -> nn.Module:
     shape : tuple of int
         Shape of one sample: (length,) is a vector, (height, width) a grey image,
         (channels, height, width) an image.
-    width : int, default=64
-        Width of the hidden layers.
+    width : int, default=None
+        Width of the hidden layers; None is the encoder's own default.
 
     Returns
     -------
@@ -176,14 +174,15 @@ def default_encoder(shape: tuple[int, ...], width: int = 64) -> nn.Module:
     >>> type(default_encoder((3, 32, 32))).__name__
     'ImageEncoder'
     """
+    size = {} if width is None else {"width": width}
     if len(shape) == 1:
-        return VectorEncoder(shape[0], width=width)
+        return VectorEncoder(shape[0], **size)
     if len(shape) == 2:
         return nn.Sequential(
-            nn.Unflatten(1, (1, shape[0])), ImageEncoder(1, *shape, width=width)
+            nn.Unflatten(1, (1, shape[0])), ImageEncoder(1, *shape, **size)
         )
     if len(shape) == 3:
-        return ImageEncoder(*shape, width=width)
+        return ImageEncoder(*shape, **size)
     raise ValueError(
         f"samples have shape {tuple(shape)}; there is a default encoder for vectors "
         "and for images of 2 or 3 dimensions: pass an encoder of your own"
@@ -209,8 +208,12 @@ class CompositeClassifier(nn.Module):
         A module that maps a batch of samples to features, copied so that the one
         passed stays as it is, or a function that makes one. None takes
         :func:`default_encoder`.
-    width : int, default=64
-        Width of the default encoder and of the trunk. The paper has 256.
+    width : int, default=None
+        Width of the default encoder and of the trunk; None is 64 for the trunk, and
+        what :func:`default_encoder` says. For images the paper has 256.
+    depth : int, default=None
+        Layers of the trunk. None is two, as in the paper, and none after a
+        :class:`VectorEncoder`.
 
     Attributes
     ----------
@@ -229,6 +232,8 @@ class CompositeClassifier(nn.Module):
     torch.Size([5, 3, 3])
     """
 
+    n_parts = 1  # features that the classifier sees beside each other
+
     def __init__(
         self,
         shape: tuple[int, ...],
@@ -236,22 +241,30 @@ class CompositeClassifier(nn.Module):
         n_domains: int = 0,
         *,
         encoder=None,
-        width: int = 64,
+        width: int | None = None,
+        depth: int | None = None,
     ):
         super().__init__()
-        width = check_count(width, "width", minimum=1)
+        if width is not None:
+            width = check_count(width, "width", minimum=1)
+        if depth is not None:
+            depth = check_count(depth, "depth")
         self.encoder = _new_encoder(encoder, shape, width)
         self.n_features = _n_features(self.encoder, shape)
-        self.trunk = _trunk(self.n_features, width)
         self.n_heads, self.n_classes = n_domains + 1, n_classes
-        self.heads = nn.Linear(width, self.n_heads * n_classes)
+        if depth is None:
+            depth = 0 if isinstance(self.encoder, VectorEncoder) else 2
+        sizes = [self.n_parts * self.n_features] + [width or 64] * depth
+        layers = [_dense(*pair) for pair in pairwise(sizes)]
+        self.trunk = nn.Sequential(*chain.from_iterable(layers))
+        self.heads = nn.Linear(sizes[-1], self.n_heads * n_classes)
 
     def embed(self, X: Tensor) -> Tensor:
         """Return the features z = e(x), shape (n_samples, n_features)."""
         return self.encoder(X).flatten(1)
 
     def penultimate(self, z: Tensor) -> Tensor:
-        """Return what the last layers see, shape (n_samples, width)."""
+        """Return what the last layers see: z itself, where there is no trunk."""
         return self.trunk(z)
 
     def all_logits(self, z: Tensor) -> Tensor:
@@ -287,7 +300,7 @@ class SharedPrivateClassifier(CompositeClassifier):
         Number of classes.
     n_domains : int
         Number of private encoders.
-    encoder, width
+    encoder, width, depth
         As in :class:`CompositeClassifier`, for each of the encoders.
 
     Attributes
@@ -304,6 +317,8 @@ class SharedPrivateClassifier(CompositeClassifier):
     torch.Size([5, 3])
     """
 
+    n_parts = 2
+
     def __init__(
         self,
         shape: tuple[int, ...],
@@ -311,9 +326,10 @@ class SharedPrivateClassifier(CompositeClassifier):
         n_domains: int,
         *,
         encoder=None,
-        width: int = 64,
+        width: int | None = None,
+        depth: int | None = None,
     ):
-        super().__init__(shape, n_classes, encoder=encoder, width=width)
+        super().__init__(shape, n_classes, encoder=encoder, width=width, depth=depth)
         self.private = nn.ModuleList(
             _new_encoder(encoder, shape, width) for _ in range(n_domains)
         )
@@ -327,7 +343,6 @@ class SharedPrivateClassifier(CompositeClassifier):
                 "private features would be the same; pass a module that can be "
                 "trained, or a function that makes a new one"
             )
-        self.trunk = _trunk(2 * self.n_features, width)
 
     def private_features(self, X: Tensor, domains: Tensor) -> Tensor:
         """Return what the encoder of each sample's domain says of it."""
@@ -474,11 +489,7 @@ def _dense(n_inputs: int, width: int, activation=nn.ReLU) -> list[nn.Module]:
     return [nn.Linear(n_inputs, width, bias=False), BatchNorm(width), activation()]
 
 
-def _trunk(n_inputs: int, width: int) -> nn.Sequential:
-    return nn.Sequential(*_dense(n_inputs, width), *_dense(width, width))
-
-
-def _new_encoder(encoder, shape: tuple[int, ...], width: int) -> nn.Module:
+def _new_encoder(encoder, shape: tuple[int, ...], width: int | None) -> nn.Module:
     """Return a copy of a module, what a function makes, or the default encoder."""
     if encoder is None:
         return default_encoder(shape, width)

@@ -1,13 +1,24 @@
 """Methods of other papers: their formulas, and whether they do what they are for."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from objective_cases import COUNTS, LR, N_CLASSES, N_INPUTS, SIZES, N, all_data, built
+from objective_cases import (
+    COUNTS,
+    LR,
+    N_CLASSES,
+    N_INPUTS,
+    SIZES,
+    N,
+    all_data,
+    built,
+    deep_encoder,
+)
 from scipy.special import logsumexp
 from scipy.stats import entropy
 from sklearn.linear_model import LogisticRegression
@@ -344,7 +355,13 @@ def shifted():
 
 def trained(method, data, max_epochs=8, **settings):
     X, y, domains, _ = data
-    net = CompositeNet(method, max_epochs=max_epochs, random_state=0, **settings)
+    net = CompositeNet(
+        method,
+        max_epochs=max_epochs,
+        random_state=0,
+        module__encoder=partial(deep_encoder, X.shape[1]),
+        **settings,
+    )
     return net.fit(X, y, domains=domains)
 
 
@@ -388,7 +405,11 @@ def test_minimax_entropy_moves_the_boundary_to_where_nobody_is():
         seen = (domains == "a") & (rng.uniform(size=800) < 0.2)  # b has no label
         for weight in accuracy:
             net = CompositeNet(
-                "minimax_entropy", method__weight=weight, max_epochs=10, random_state=0
+                "minimax_entropy",
+                method__weight=weight,
+                max_epochs=10,
+                random_state=0,
+                module__encoder=partial(deep_encoder, 3),
             ).fit(X, np.where(seen, y, -1), domains=domains)
             p = net.predict_proba(X[domains == "b"]).astype(float)
             accuracy[weight].append(np.mean(p.argmax(1) == y[domains == "b"]))

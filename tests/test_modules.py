@@ -41,7 +41,8 @@ def test_the_encoder_for_mnist_is_that_of_the_papers_table():
 )
 def test_there_is_an_encoder_for_every_vector_and_image(shape):
     encoder = default_encoder(shape, width=8)
-    assert encoder(torch.rand(2, *shape)).shape == (2, 100)
+    length = 8 if len(shape) == 1 else 100
+    assert encoder(torch.rand(2, *shape)).shape == (2, length)
     net = CompositeClassifier(shape, n_classes=3, n_domains=2, width=8)
     assert net(torch.rand(2, *shape)).shape == (2, 3)
 
@@ -69,7 +70,7 @@ def test_batch_normalisation_is_otherwise_that_of_torch():
 
 
 def test_heads_are_one_matrix_whose_first_block_predicts():
-    net = CompositeClassifier((6,), n_classes=3, n_domains=4).eval()
+    net = CompositeClassifier((6,), n_classes=3, n_domains=4, width=64).eval()
     X = torch.rand(5, 6)
     logits = net.all_logits(net.embed(X))
     assert logits.shape == (5, 5, 3)

@@ -4,12 +4,14 @@ import copy
 import pickle
 import subprocess
 import sys
+from functools import partial
 
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from objective_cases import deep_encoder
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_digits
@@ -78,6 +80,7 @@ def test_alignment_reduces_the_divergence_of_features():
     distances = {}
     for lambda_d in (0.0, 1.0):
         net = small_net("cal_fa", max_epochs=10, method__lambda_d=lambda_d)
+        net.set_params(module__encoder=partial(deep_encoder, 6, 16))
         features = net.fit(X, y, domains=domains).observe(X).features
         divergence = DomainDivergence(random_state=0).fit(features, y, domains=domains)
         distances[lambda_d] = divergence.distances_.mean()
@@ -361,8 +364,7 @@ def test_observations_are_of_one_pass(two_far_domains):
     net = small_net().fit(X, y, domains=domains)
     seen = net.observe(X, domains)
     assert seen.logits.shape == (400, 2)
-    assert seen.penultimate.shape == (400, 16)
-    assert seen.features.shape == (400, 100)
+    assert seen.features.shape == seen.penultimate.shape == (400, 16)
     assert seen.outlier.shape == (400,)
     assert ((seen.outlier >= 0) & (seen.outlier <= 1)).all()
     assert net.observe(X).outlier is None
@@ -412,7 +414,7 @@ def test_the_average_is_that_of_the_weights_over_time():
         net.averaged_.module["module"].heads.weight, expected, rtol=1e-4, atol=1e-6
     )
     raw, averaged = (
-        nets["module"].trunk[1].running_mean
+        nets["module"].encoder[2].running_mean
         for nets in (net._nets(), net.averaged_.module)
     )
     assert 0 < (raw - averaged).abs().max() < 0.5  # buffers are averaged, too
@@ -644,6 +646,7 @@ def test_a_domain_that_gets_its_first_label_later_is_trained_on():
     truth = (X[:, 0] > 6.0 * domains) ^ (domains == 1)
     for method in ("erm", "cal"):
         net = small_net(method, max_epochs=4, warm_start=True)
+        net.set_params(module__encoder=partial(deep_encoder, 2, 16))
         net.fit(X, np.where(domains == 0, truth, -1), domains=domains)
         assert net.alpha_[:, 1].tolist() == [0, 0]
         net.fit(X, truth.astype(int), domains=domains)
