@@ -2,8 +2,9 @@
 
     python benchmarks/tables.py [NAME ...]
 
-prints the tables of the folders in ``records/``; without a name, those of all. The
-files in ``experiments/`` say what was run, and
+prints the tables of the folders in ``records/``; without a name, those of all. With
+``--write``, they are also put into the pages: between ``<!-- table: NAME -->`` and
+``<!-- end -->``. The files in ``experiments/`` say what was run, and
 
     mdal run benchmarks/experiments/NAME.toml --records RECORDS --data FOLDER
 
@@ -14,6 +15,7 @@ data and rounds, share its records, and stand in one table with it.
 
 import argparse
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +24,8 @@ from mdal.experiment import markdown, paired, read_config, read_records, table
 
 HERE = Path(__file__).parent
 RECORDS = HERE / "records"
+PAGES = (HERE / "README.md", HERE.parent / "README.md")
+BLOCK = re.compile(r"(<!-- table: ([^\n]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 SHARED = ("rotating_mnist_d6",)
 EXPERIMENTS = sorted(
     path.stem
@@ -62,7 +66,8 @@ def accuracies(name, records):
 
 def best_rival(records):
     """Return the best method that is no form of CAL, by the average over rounds."""
-    rivals = [r["method"] for r in table(records) if not r["method"].startswith("CAL")]
+    names = [row["method"] for row in table(records)]
+    rivals = [n for n in names if "CAL" not in n and not n.startswith("Alignment")]
     return rivals[0] if rivals else None
 
 
@@ -119,27 +124,62 @@ def _near(name, n_domains):
     return (apart <= 1).astype(float)
 
 
+def against_the_best_rival(records):
+    """Return a sentence about CAL and the best method that is no form of it."""
+    rival = best_rival(records)
+    if rival is None or not any(record["name"] == "CAL" for record in records):
+        return None
+    found = paired(records, "CAL", rival)
+    spread = ""
+    if found["error"] is not None:
+        spread = f" ± {found['error']:.1f} (standard error, p = {found['p']:.2g})"
+    by_round = ", ".join(f"{difference:+.1f}" for difference in found["by_round"])
+    return (
+        f"CAL against {rival}, averaged over rounds: {found['difference']:+.1f}"
+        f"{spread} points, over {found['seeds']} seeds; by round {by_round}."
+    )
+
+
+def shown(name):
+    """Return all that there is to show of an experiment; "NAME: main" is its table.
+
+    The main table has the methods of the experiment itself, and not those of others
+    that share its records. "number of domains" is a table of several experiments.
+    """
+    if name == "number of domains":
+        return gains() or "No finished run."
+    name, _, part = name.partition(": ")
+    records = records_of(name)
+    if part:
+        own = read_config(HERE / "experiments" / f"{name}.toml")["methods"]
+        records = [record for record in records if record["name"] in own]
+    if not records:
+        return "No finished run."
+    parts = [accuracies(name, records), against_the_best_rival(records)]
+    cal = [r for r in records if r["name"] == "CAL"]
+    if name.startswith("rotating") and cal and not part:
+        parts += ["Weight of CAL's alpha near the diagonal:", shares(name, cal)]
+    return "\n\n".join(filter(None, parts))
+
+
+def filled(text):
+    """Return a page with the tables of the records in their places."""
+    return BLOCK.sub(lambda m: f"{m[1]}\n{shown(m[2])}\n\n{m[3]}", text)
+
+
 def main():
     """Print the tables of the experiments that have records."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME")
-    names = parser.parse_args().names
-    for name in names or EXPERIMENTS:
-        if name not in EXPERIMENTS:
+    parser.add_argument("--write", action="store_true", help="put them into the pages")
+    options = parser.parse_args()
+    for name in options.names or [*EXPERIMENTS, "number of domains"]:
+        if name not in (*EXPERIMENTS, "number of domains"):
             parser.error(f"{name} is unknown; there are {', '.join(EXPERIMENTS)}")
-        records = records_of(name)
-        if not records:
-            print(f"\n{name}: no finished run")
-            continue
-        print(f"\n{name}\n\n{accuracies(name, records)}")
-        rival, methods = best_rival(records), {record["name"] for record in records}
-        if rival and "CAL" in methods:
-            print("\nCAL against the best rival:", rival, paired(records, "CAL", rival))
-        cal = [r for r in records if r["name"] == "CAL"]
-        if name.startswith("rotating") and cal:
-            print(f"\nWeight of CAL's alpha near the diagonal:\n\n{shares(name, cal)}")
-    if not names and gains():
-        print(f"\nBy the number of domains\n\n{gains()}")
+        print(f"\n{name}\n\n{shown(name)}")
+    if options.write:
+        for page in PAGES:
+            page.write_text(filled(page.read_text()))
 
 
 if __name__ == "__main__":

@@ -209,5 +209,12 @@ def test_the_share_of_weight_near_the_diagonal_by_hand():
     assert line == f"| 150 | {16 / 36:.2f} | {16 / 36:.2f} |"
 
 
+def test_the_pages_have_the_tables_of_the_records():
+    tables = script("tables")
+    for page in tables.PAGES:
+        text = page.read_text()
+        assert tables.filled(text) == text, "python benchmarks/tables.py --write"
+
+
 def plain(settings):
     return {name: value for name, value in settings.items() if value is not None}
