@@ -10,6 +10,7 @@ from mdal.modules import (
     CompositeClassifier,
     ConditionalDiscriminator,
     ImageEncoder,
+    SharedPrivateClassifier,
     Surrogates,
     default_encoder,
 )
@@ -45,6 +46,29 @@ def test_there_is_an_encoder_for_every_vector_and_image(shape):
     assert encoder(torch.rand(2, *shape)).shape == (2, length)
     net = CompositeClassifier(shape, n_classes=3, n_domains=2, width=8)
     assert net(torch.rand(2, *shape)).shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "depth"),
+    [
+        ({}, 0),
+        ({"depth": 1}, 1),
+        ({"encoder": nn.Flatten()}, 2),
+        ({"shape": (8, 8)}, 2),
+    ],
+)
+def test_the_trunk_has_as_many_layers_as_the_samples_call_for(settings, depth):
+    settings = {"shape": (6,), "n_classes": 3, "n_domains": 2, "width": 5, **settings}
+    for kind in (CompositeClassifier, SharedPrivateClassifier):
+        if "encoder" in settings and kind is SharedPrivateClassifier:
+            continue  # which would have nothing to train
+        net = kind(**settings).eval()
+        assert sum(isinstance(layer, nn.Linear) for layer in net.trunk) == depth
+        X = torch.rand(4, *settings["shape"])
+        hidden = net.penultimate(net.embed(X))
+        assert net.shared_logits(hidden).shape == (4, 3)
+        if depth == 0 and kind is CompositeClassifier:
+            assert torch.equal(hidden, net.embed(X))
 
 
 def test_other_shapes_need_an_encoder_of_ones_own():

@@ -16,6 +16,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 from skorch.callbacks import Checkpoint, EarlyStopping, GradientNormClipping
 from skorch.dataset import ValidSplit
 from torch import nn
@@ -698,6 +699,19 @@ def test_setting_a_width_leaves_the_global_generator_alone(two_far_domains):
     before = torch.get_rng_state()
     net.set_params(module__width=4)
     assert torch.equal(before, torch.get_rng_state())
+
+
+def test_few_labels_of_long_vectors_go_as_far_as_with_a_linear_classifier():
+    rng = np.random.default_rng(1)
+    y = rng.integers(5, size=600)
+    X = 0.35 * rng.normal(size=(5, 200))[y] + rng.normal(size=(600, 200))
+    labelled = np.arange(600) < 40
+    linear = LogisticRegression().fit(X[labelled], y[labelled])
+    net = CompositeNet("erm", max_epochs=8, random_state=0)
+    for scale in (1.0, 100.0):
+        net.fit(scale * X, np.where(labelled, y, -1))
+        right = net.predict(scale * X[~labelled]) == y[~labelled]
+        assert right.mean() > linear.score(X[~labelled], y[~labelled]) - 0.03
 
 
 def test_a_frozen_encoder_stays_frozen(two_far_domains):
