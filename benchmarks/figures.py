@@ -23,10 +23,12 @@ ALIKE = ("d6", "d6_90", "d1_5", "d3_3", "d30")
 def curves():
     """Return the axes with the learning curves, or None without records."""
     records = records_of("rotating_mnist_d6")
+    if not records:
+        return None
     shown = ("CAL", "CAL + Random", best_rival(records), "Random, separate")
     records = [record for record in records if record["name"] in shown]
     records.sort(key=lambda record: shown.index(record["name"]))
-    return learning_curves(records) if records else None
+    return learning_curves(records)
 
 
 def alpha_maps():

@@ -136,28 +136,23 @@ def against_the_best_rival(records):
     by_round = ", ".join(f"{difference:+.1f}" for difference in found["by_round"])
     return (
         f"CAL against {rival}, averaged over rounds: {found['difference']:+.1f}"
-        f"{spread} points, over {found['seeds']} seeds; by round {by_round}."
+        f"{spread} points (seeds: {found['seeds']}); by round {by_round}."
     )
 
 
 def shown(name):
-    """Return all that there is to show of an experiment; "NAME: main" is its table.
+    """Return all that there is to show of an experiment.
 
-    The main table has the methods of the experiment itself, and not those of others
-    that share its records. "number of domains" is a table of several experiments.
+    "number of domains" is a table of several experiments.
     """
     if name == "number of domains":
         return gains() or "No finished run."
-    name, _, part = name.partition(": ")
     records = records_of(name)
-    if part:
-        own = read_config(HERE / "experiments" / f"{name}.toml")["methods"]
-        records = [record for record in records if record["name"] in own]
     if not records:
         return "No finished run."
     parts = [accuracies(name, records), against_the_best_rival(records)]
     cal = [r for r in records if r["name"] == "CAL"]
-    if name.startswith("rotating") and cal and not part:
+    if name.startswith("rotating") and cal:
         parts += ["Weight of CAL's alpha near the diagonal:", shares(name, cal)]
     return "\n\n".join(filter(None, parts))
 
@@ -179,7 +174,8 @@ def main():
         print(f"\n{name}\n\n{shown(name)}")
     if options.write:
         for page in PAGES:
-            page.write_text(filled(page.read_text()))
+            text = page.read_text(encoding="utf-8")
+            page.write_text(filled(text), encoding="utf-8")
 
 
 if __name__ == "__main__":

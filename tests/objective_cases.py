@@ -1,26 +1,13 @@
 """A small task for objectives, exact enough for comparisons with slow forms."""
 
-from functools import partial
-
 import numpy as np
 import torch
-from torch import nn
 
-from mdal.modules import BatchNorm
 from mdal.objectives import Batch, Task
 
 N, N_CLASSES, N_INPUTS = 3, 3, 4
 COUNTS, SIZES = np.array([2, 7, 3]), np.array([9, 5, 16])
 LR = {"module": 0.1, "discriminator": 0.01, "alpha": 0.3, "domain_classifier": 0.05}
-
-
-def deep_encoder(n_inputs, width=64):
-    """Three layers for vectors, which can be aligned in a short training."""
-    return nn.Sequential(
-        *(nn.Linear(n_inputs, width, bias=False), BatchNorm(width), nn.ReLU()),
-        *(nn.Linear(width, width, bias=False), BatchNorm(width), nn.ReLU()),
-        *(nn.Linear(width, 100), nn.ReLU()),
-    )
 
 
 def all_data(seed=0):
@@ -43,7 +30,7 @@ def built(objective, seed=0, n_domains=N, counts=COUNTS, sizes=SIZES):
     torch.manual_seed(seed)
     task = Task((N_INPUTS,), N_CLASSES, counts, sizes)
     small = {
-        "module": {"width": 5, "encoder": partial(deep_encoder, N_INPUTS, 5)},
+        "module": {"width": 5, "depth": 2},
         "discriminator": {"width": 6},
         "domain_classifier": {"width": 7},
     }

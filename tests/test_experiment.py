@@ -77,6 +77,7 @@ def test_a_configuration_has_every_value_that_counts():
     assert config["method"] == {"name": "cal", **get_objective("cal").get_params()}
     assert config["strategy"] == {"name": "grads", "temperature": 0.5}
     assert config["allocation"] == {"name": "optimal"}
+    assert config["sizes"]["vectors"] == {"width": 256, "depth": 0}
     assert config["dataset"]["n_classes"] == 2
     assert config["net"]["lr"] == 1e-3 and config["net"]["discriminator__width"] == 256
     assert config["first_budget"] == 12 and config["split"] == "test"
@@ -408,6 +409,17 @@ def test_methods_that_only_pick_differently_share_their_first_net(tmp_path):
     untrained = {r["name"] for r in together if r["seconds"]["fit"] is None}
     assert untrained == {"badge"}
     assert {r["round"] for r in together if r["seconds"]["fit"] is None} == {0}
+
+
+def test_a_net_that_cannot_be_kept_costs_no_record(tmp_path, monkeypatch):
+    def full_disk(learner, folder):
+        raise OSError(28, "No space left on device")
+
+    expected = quietly(deep(seeds=[0]), tmp_path / "kept")
+    monkeypatch.setattr(CompositeActiveLearner, "save", full_disk)
+    records = quietly(deep(seeds=[0]), tmp_path / "full")
+    assert without_times(records) == without_times(expected)
+    assert all(record["seconds"]["fit"] is not None for record in records)
 
 
 def test_two_runners_do_not_write_the_same_file(tmp_path):

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from mdal.modules import (
+    SIZES,
     BatchNorm,
     CompositeClassifier,
     ConditionalDiscriminator,
@@ -42,8 +43,7 @@ def test_the_encoder_for_mnist_is_that_of_the_papers_table():
 )
 def test_there_is_an_encoder_for_every_vector_and_image(shape):
     encoder = default_encoder(shape, width=8)
-    length = 8 if len(shape) == 1 else 100
-    assert encoder(torch.rand(2, *shape)).shape == (2, length)
+    assert encoder(torch.rand(2, *shape)).shape == (2, 100)
     net = CompositeClassifier(shape, n_classes=3, n_domains=2, width=8)
     assert net(torch.rand(2, *shape)).shape == (2, 3)
 
@@ -71,6 +71,16 @@ def test_the_trunk_has_as_many_layers_as_the_samples_call_for(settings, depth):
             assert torch.equal(hidden, net.embed(X))
 
 
+def test_sizes_are_those_that_configurations_of_experiments_have():
+    vectors = CompositeClassifier((6,), n_classes=3)
+    assert vectors.encoder[1].out_features == SIZES["vectors"]["width"]
+    assert len(vectors.trunk) == SIZES["vectors"]["depth"] == 0
+    images = CompositeClassifier((1, 8, 8), n_classes=3)
+    assert images.encoder[0].out_channels == SIZES["images"]["width"]
+    assert images.trunk[0].out_features == SIZES["images"]["width"]
+    assert len(images.trunk) == 3 * SIZES["images"]["depth"]
+
+
 def test_other_shapes_need_an_encoder_of_ones_own():
     with pytest.raises(ValueError, match="pass an encoder of your own"):
         default_encoder((3, 4, 5, 6))
@@ -94,11 +104,11 @@ def test_batch_normalisation_is_otherwise_that_of_torch():
 
 
 def test_heads_are_one_matrix_whose_first_block_predicts():
-    net = CompositeClassifier((6,), n_classes=3, n_domains=4, width=64).eval()
+    net = CompositeClassifier((6,), n_classes=3, n_domains=4).eval()
     X = torch.rand(5, 6)
     logits = net.all_logits(net.embed(X))
     assert logits.shape == (5, 5, 3)
-    assert net.heads.weight.shape == (15, 64)
+    assert net.heads.weight.shape == (15, 100)
     torch.testing.assert_close(logits[:, 0], net(X))
 
 

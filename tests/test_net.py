@@ -4,14 +4,12 @@ import copy
 import pickle
 import subprocess
 import sys
-from functools import partial
 
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from objective_cases import deep_encoder
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_digits
@@ -81,7 +79,6 @@ def test_alignment_reduces_the_divergence_of_features():
     distances = {}
     for lambda_d in (0.0, 1.0):
         net = small_net("cal_fa", max_epochs=10, method__lambda_d=lambda_d)
-        net.set_params(module__encoder=partial(deep_encoder, 6, 16))
         features = net.fit(X, y, domains=domains).observe(X).features
         divergence = DomainDivergence(random_state=0).fit(features, y, domains=domains)
         distances[lambda_d] = divergence.distances_.mean()
@@ -365,7 +362,7 @@ def test_observations_are_of_one_pass(two_far_domains):
     net = small_net().fit(X, y, domains=domains)
     seen = net.observe(X, domains)
     assert seen.logits.shape == (400, 2)
-    assert seen.features.shape == seen.penultimate.shape == (400, 16)
+    assert seen.features.shape == seen.penultimate.shape == (400, 100)
     assert seen.outlier.shape == (400,)
     assert ((seen.outlier >= 0) & (seen.outlier <= 1)).all()
     assert net.observe(X).outlier is None
@@ -461,7 +458,7 @@ def test_everything_has_a_nested_name(two_far_domains):
     net.set_params(method__lambda_d=0.2, module__width=8, max_epochs=2)
     net.fit(X, y, domains=domains)
     assert net.objective_.lambda_d == 0.2
-    assert net.module_.heads.in_features == 8
+    assert net.module_.encoder[1].out_features == 8
     net.set_params(optimizer_alpha__lr=0.7)
     assert net.optimizer_alpha_.param_groups[0]["lr"] == 0.7
 
@@ -647,7 +644,6 @@ def test_a_domain_that_gets_its_first_label_later_is_trained_on():
     truth = (X[:, 0] > 6.0 * domains) ^ (domains == 1)
     for method in ("erm", "cal"):
         net = small_net(method, max_epochs=4, warm_start=True)
-        net.set_params(module__encoder=partial(deep_encoder, 2, 16))
         net.fit(X, np.where(domains == 0, truth, -1), domains=domains)
         assert net.alpha_[:, 1].tolist() == [0, 0]
         net.fit(X, truth.astype(int), domains=domains)

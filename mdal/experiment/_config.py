@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from .._validation import check_count, check_option
 from ..budget import get_budget
 from ..datasets import dataset_options
-from ..modules import CompositeClassifier, ConditionalDiscriminator
+from ..modules import SIZES, CompositeClassifier, ConditionalDiscriminator
 from ..net import CompositeNet
 from ..objectives import get_objective
 from ..perturbations import default_strengths
@@ -269,7 +269,10 @@ def _method(name: str, table, experiment: dict) -> dict:
     net, own = _table(experiment, "net"), _table(table, "net")
     if _kind(own, default=_kind(net)) != _kind(net):
         net = {}
-    return {**resolved, "net": _net({**net, **own}, resolved["method"]["name"])}
+    net = _net({**net, **own}, resolved["method"]["name"])
+    if net["kind"] == "composite":
+        resolved["sizes"] = SIZES
+    return {**resolved, "net": net}
 
 
 def _resolved(value, what: str, known) -> dict:

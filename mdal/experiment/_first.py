@@ -8,14 +8,14 @@ from ..learner import CompositeActiveLearner
 from ._config import config_hash
 
 # What has no part in the first net: it is trained before anything is picked.
-_AFTER_TRAINING = {"allocation", "budget", "name", "rounds", "strategy"}
+_AFTER_TRAINING = {"allocation", "name", "strategy"}
 
 
 def first_net(folder, config: dict, seed: int) -> Path | None:
-    """Return where a first net is to be kept; None if it is nobody else's.
+    """Return where a first net is to be kept; None if it is not to be shared.
 
-    Nets that are not deep are trained in no time, and an error-driven budget trains
-    another one.
+    Nets that are not deep are trained in no time, and with an error-driven budget
+    another one is trained as well.
     """
     if config["net"]["kind"] != "composite" or config["allocation"]["name"] == "error":
         return None
@@ -23,15 +23,41 @@ def first_net(folder, config: dict, seed: int) -> Path | None:
     return Path(folder) / f"{config_hash(training)}-{seed}"
 
 
-def keep(learner: CompositeActiveLearner, path: Path) -> None:
-    """Write a trained learner for others, which see all of it or nothing."""
+def fitted(learner: CompositeActiveLearner, given: tuple, kept: Path | None):
+    """Return a fitted learner; its net may be one that another method has trained.
+
+    Parameters
+    ----------
+    learner : CompositeActiveLearner
+        With the parameters that it is to have.
+    given : tuple
+        What to fit it to: X, domains and y_mask.
+    kept : Path or None
+        Where the net is, or will be for others.
+
+    Returns
+    -------
+    learner : CompositeActiveLearner
+    trained : bool
+        Whether it was trained here.
+    """
+    if kept is not None and kept.exists():
+        own = learner.get_params(deep=False)
+        return CompositeActiveLearner.load(kept, given[0], **own), False
+    learner.fit(*given)
+    # On another machine, or after the end of the experiment, there is no such folder.
+    if kept is not None and kept.parent.is_dir():
+        _keep(learner, kept)
+    return learner, True
+
+
+def _keep(learner: CompositeActiveLearner, path: Path) -> None:
+    """Write a trained learner for others, which see all of it or nothing.
+
+    Where that fails, the disk is full, or another process was first with the same net:
+    the others then train one themselves, or have that one.
+    """
     unfinished = path.with_name(f"{path.name}-{uuid4().hex}")
-    learner.save(unfinished)
-    with suppress(OSError):  # another process was first, with the same net
+    with suppress(OSError):
+        learner.save(unfinished)
         unfinished.rename(path)
-
-
-def taken_over(learner: CompositeActiveLearner, path: Path, X):
-    """Return a learner with its own parameters and a net that another one trained."""
-    own = learner.get_params(deep=False)
-    return CompositeActiveLearner.load(path, X, **own)

@@ -19,7 +19,7 @@ from ..datasets import dataset_options, development_split, get_dataset
 from ..learner import CompositeActiveLearner
 from ..strategies import get_strategy
 from ._config import config_hash, made, new_net, resolve, seeds_of
-from ._first import first_net, keep, taken_over
+from ._first import first_net, fitted
 from ._records import (
     append,
     forget_unfinished_line,
@@ -42,7 +42,7 @@ def run(experiment: dict, folder, *, data_home=None, n_jobs=1, progress=True):
     is the last one.
 
     Finished rounds are never repeated: after an interruption call it again. Methods
-    that differ only in how they pick begin with the same net, which is trained once.
+    that differ only in how they pick begin with the same net, and share it.
 
     Parameters
     ----------
@@ -197,18 +197,13 @@ def _learner(config: dict, seed: int, number: int) -> CompositeActiveLearner:
     )
 
 
-def _round(config, seed: int, number: int, data, given, kept) -> tuple[dict, list]:
+def _round(
+    config: dict, seed: int, number: int, data, given, kept
+) -> tuple[dict, list]:
     """Return the record of a round, and the rows to label for the next."""
-    learner, clock, fit = _learner(config, seed, number), _Clock(), None
-    if kept is not None and kept.exists():
-        learner = taken_over(learner, kept, given[0])
-    else:
-        learner.fit(*given)
-        fit = clock.lap()
-        if kept is not None:
-            keep(learner, kept)
-    clock.lap()
-    test = data.test
+    clock = _Clock()
+    learner, trained = fitted(_learner(config, seed, number), given, kept)
+    fit, test = clock.lap(), data.test
     right = learner.predict(data.X[test], data.domains[test]) == data.y[test]
     by_domain = {
         name: float(right[data.domains[test] == name].mean())
@@ -229,7 +224,11 @@ def _round(config, seed: int, number: int, data, given, kept) -> tuple[dict, lis
         "rows": rows,
         "alpha": None if learner.alpha_ is None else learner.alpha_.round(4).tolist(),
         "bound": now.bound,
-        "seconds": {"fit": fit, "predict": predict, "query": clock.lap()},
+        "seconds": {
+            "fit": fit if trained else None,
+            "predict": predict,
+            "query": clock.lap(),
+        },
         "versions": {package: version(package) for package in _PACKAGES},
     }
     return record, rows

@@ -251,7 +251,7 @@ class CompositeActiveLearner(
 
         Returns
         -------
-        ndarray of shape (n_samples, width)
+        ndarray of shape (n_samples, n_hidden)
         """
         return self.fit(X, y, y_mask, domains=domains, exclude=exclude).transform(X)
 
@@ -434,7 +434,7 @@ class CompositeActiveLearner(
 
         Returns
         -------
-        ndarray of shape (n_samples, width)
+        ndarray of shape (n_samples, n_hidden)
         """
         net, X = self._ready(X)
         return net.observe(X).penultimate

@@ -37,7 +37,7 @@ class Observation(NamedTuple):
     ----------
     logits : ndarray of shape (n_samples, n_classes)
         Of the classifier that predicts.
-    penultimate : ndarray of shape (n_samples, width)
+    penultimate : ndarray of shape (n_samples, n_hidden)
         What the last layer of the classifier sees.
     features : ndarray of shape (n_samples, n_features)
         The encoder's features z.
