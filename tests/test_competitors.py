@@ -7,16 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from objective_cases import (
-    COUNTS,
-    LR,
-    N_CLASSES,
-    N_INPUTS,
-    SIZES,
-    N,
-    all_data,
-    built,
-)
+from objective_cases import COUNTS, LR, N_CLASSES, N_INPUTS, SIZES, N, all_data, built
 from scipy.special import logsumexp
 from scipy.stats import entropy
 from sklearn.linear_model import LogisticRegression
