@@ -140,11 +140,21 @@ def against_the_best_rival(records):
     )
 
 
+def main_table():
+    """Return the paper's main comparison, without the others in the same folder."""
+    name = "rotating_mnist_d6"
+    methods = read_config(HERE / "experiments" / f"{name}.toml")["methods"]
+    records = [r for r in records_of(name) if r["name"] in methods]
+    return f"{accuracies(name, records)}\n\n{against_the_best_rival(records)}"
+
+
 def shown(name):
     """Return all that there is to show of an experiment.
 
-    "number of domains" is a table of several experiments.
+    "main table" is a part of one, "number of domains" a table of several.
     """
+    if name == "main table":
+        return main_table()
     if name == "number of domains":
         return gains() or "No finished run."
     records = records_of(name)

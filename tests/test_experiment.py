@@ -28,7 +28,7 @@ from mdal.experiment import (
     run,
     table,
 )
-from mdal.experiment._run import _learner
+from mdal.experiment._run import _learner, _loaded
 from mdal.learner import CompositeActiveLearner
 from mdal.objectives import get_objective, objective_names
 from mdal.perturbations import image_jitter
@@ -270,6 +270,11 @@ def test_files_of_both_kinds_are_read(tmp_path):
         ({"dataset": "none"}, ValueError, "name='none'"),
         ({"dataset": {"name": "vader4", "x": 1}}, ValueError, "no option 'x'"),
         ({"dataset": {"name": "feature_folder"}}, ValueError, "needs folder"),
+        (
+            {"dataset": {"name": "shifted_domains", "random_state": None}},
+            TypeError,
+            "random_state=None",
+        ),
         ({"net": {"kind": "forest"}}, ValueError, "kind='forest'"),
         ({"net": {"epochs": 3}}, ValueError, "unknown entry 'epochs'"),
     ],
@@ -294,7 +299,7 @@ def test_records_follow_the_protocol(tmp_path):
     """Every round by hand, with a learner of the same seed."""
     records = quietly(deep(), tmp_path)
     for seed in (0, 1):
-        data = get_dataset("shifted_domains", n_per_domain=60, random_state=seed)
+        data = get_dataset("shifted_domains", n_per_domain=60)
         X, truth, domains = (data[k][data.train] for k in ("X", "y", "domains"))
         mine = [r for r in records if r["name"] == "CAL" and r["seed"] == seed]
         y_mask = np.full(len(X), -1)
@@ -344,20 +349,36 @@ def test_all_methods_begin_with_the_same_labels(tmp_path):
     assert joint["budget"] == {"all domains": 12}
 
 
-def test_the_development_split_never_sees_the_test_rows(tmp_path, monkeypatch):
-    tested = []
+def test_no_seed_develops_on_rows_that_another_is_tested_on(tmp_path, monkeypatch):
+    hidden, used = [], []
 
     def watched(data):
+        hidden.append({row.tobytes() for row in data.X[data.test]})
         part = development_split(data)
-        tested.append((data, part))
+        used.append({row.tobytes() for row in part.X})
         return part
 
     monkeypatch.setattr("mdal.experiment._run.development_split", watched)
-    quietly(shallow(split="development", seeds=[0], rounds=0), tmp_path)
-    for data, part in tested:
-        hidden = {row.tobytes() for row in data.X[data.test]}
-        assert not hidden & {row.tobytes() for row in part.X}
-    assert len(tested) == 3
+    quietly(shallow(split="development", seeds=[0, 100], rounds=0), tmp_path)
+    assert len(used) == 6 and all(hidden) and all(used)
+    assert not set.union(*hidden) & set.union(*used)
+
+
+def test_data_that_are_split_at_random_are_the_same_for_all_seeds():
+    [config, *_] = resolve(shallow())
+    assert config["dataset"]["random_state"] == 0
+    other = resolve(shallow(dataset={"name": "shifted_domains", "random_state": 1}))[0]
+    drawn = [_loaded(c, seed, None).X for c in (config, other) for seed in (0, 1)]
+    np.testing.assert_array_equal(drawn[0], drawn[1])
+    np.testing.assert_array_equal(drawn[2], drawn[3])
+    assert drawn[0].shape != drawn[2].shape
+
+
+def test_data_with_test_rows_of_their_own_are_drawn_with_the_seed(monkeypatch):
+    [config] = resolve({**deep(), "dataset": "rotating_mnist", "methods": {"CAL": {}}})
+    assert "random_state" not in config["dataset"]
+    monkeypatch.setattr("mdal.experiment._run.get_dataset", lambda **options: options)
+    assert [_loaded(config, seed, None)["random_state"] for seed in (3, 4)] == [3, 4]
 
 
 def test_nothing_is_run_twice(tmp_path, monkeypatch):

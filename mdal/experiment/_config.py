@@ -34,11 +34,8 @@ _NET = (
 )
 _CLASSIFIERS = {"logistic_regression": LogisticRegression, "svm_text": SVMText}
 _NETWORKS = {"module": CompositeClassifier, "discriminator": ConditionalDiscriminator}
-# Where files are and which seed is at work is no part of a configuration.
-_ELSEWHERE = {
-    *("data_home", "download_if_missing", "random_state", "return_X_y_domains"),
-    "subset",
-}
+# Where files are is no part of a configuration.
+_PLACES = {"data_home", "download_if_missing", "return_X_y_domains", "subset"}
 
 
 def read_config(path) -> dict:
@@ -104,7 +101,9 @@ def resolve(experiment: dict) -> list[dict]:
     Parameters
     ----------
     experiment : dict
-        ``dataset``: a table with ``name`` and options of its loader. ``methods``: a
+        ``dataset``: a table with ``name`` and options of its loader. One that is split
+        at random has ``random_state`` (0), so that all seeds test on the same rows; one
+        that has test rows of its own is drawn with the seed of each run. ``methods``: a
         table of tables, by the name that tables and figures will show, each with
         ``method``, ``strategy``, ``allocation``, ``first_round`` (names, or tables with
         ``name`` and parameters; the defaults of the learner where they are missing)
@@ -218,7 +217,9 @@ def _named(value, what: str) -> tuple[str, dict]:
 def _dataset(value) -> dict:
     """Return the name of a data set with all options that are plain values."""
     name, given = _named(value, "dataset")
-    options = _without(dataset_options(name), _ELSEWHERE)
+    options = _without(dataset_options(name), _PLACES)
+    if "test_size" not in options:
+        options.pop("random_state", None)
     unknown = sorted(set(given) - set(options))
     if unknown:
         raise ValueError(
@@ -229,6 +230,8 @@ def _dataset(value) -> dict:
     missing = [k for k, v in resolved.items() if v is inspect.Parameter.empty]
     if missing:
         raise ValueError(f"dataset {name!r} needs {missing[0]}; add it")
+    if "random_state" in resolved:
+        check_count(resolved["random_state"], "random_state")
     return resolved
 
 
@@ -284,7 +287,7 @@ def _resolved(value, what: str, known) -> dict:
         for key, parameter in made.get_params().items()
         if not hasattr(parameter, "get_params")  # those of a part stand beside it
     }
-    parameters = _without(parameters, _ELSEWHERE)
+    parameters = _without(parameters, {"random_state"})
     return {"name": name, **dict(sorted(parameters.items()))}
 
 
@@ -297,7 +300,7 @@ def _net(settings: dict, method: str) -> dict:
     kind, settings = _kind(settings), _without(settings, {"kind"})
     if kind in _CLASSIFIERS:
         parameters = _CLASSIFIERS[kind](**settings).get_params()
-        return {"kind": kind, **_without(parameters, _ELSEWHERE)}
+        return {"kind": kind, **_without(parameters, {"random_state"})}
     defaults = {name: getattr(CompositeNet(), name) for name in _NET}
     defaults["optimizer"] = CompositeNet().optimizer.__name__
     networks = {**_NETWORKS, **get_objective(method).networks}

@@ -156,13 +156,13 @@ def _rounds(config: dict, seed: int, path, data_home, first_nets) -> None:
 
 
 def _loaded(config: dict, seed: int, data_home):
-    """Return the data; where they are split at random, that depends on the seed."""
+    """Return the data: drawn with the seed unless the configuration says how."""
     options = dict(config["dataset"])
     known = dataset_options(options["name"])
     if "data_home" in known:
         options["data_home"] = data_home
     if "random_state" in known:
-        options["random_state"] = seed
+        options.setdefault("random_state", seed)
     if data_home is not None and "folder" in options:
         options["folder"] = Path(data_home, options["folder"])
     data = get_dataset(**options)
