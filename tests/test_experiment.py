@@ -82,6 +82,8 @@ def test_a_configuration_has_every_value_that_counts():
     assert config["net"]["lr"] == 1e-3 and config["net"]["discriminator__width"] == 256
     assert config["first_budget"] == 12 and config["split"] == "test"
     assert erm["method"]["second_term"] is False
+    assert "similarity" not in config and "sizes" not in resolve(shallow())[0]
+    assert resolve(shallow())[0]["similarity"] == {"gamma": None}
     json.dumps(config, allow_nan=False)
 
 

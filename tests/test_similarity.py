@@ -16,6 +16,7 @@ from mdal.similarity import (
     alpha_gradient,
     alpha_objective,
     alpha_step,
+    even_gram,
     mixture_weights,
     solve_alpha,
 )
@@ -279,11 +280,53 @@ def test_kernel_means_are_matched_on_standardised_features():
 
     pools = [np.flatnonzero(domains == i) for i in range(3)]
     labelled = [np.flatnonzero((domains == i) & (y >= 0)) for i in range(3)]
-    gram = [[mean_kernel(a, b) for b in labelled] for a in labelled]
+    gram = np.array([[mean_kernel(a, b) for b in labelled] for a in labelled])
+    counts = [len(rows) for rows in labelled]
+    assert len(set(counts)) > 1
+    for j, rows in enumerate(labelled):  # as if all had the same number of labels
+        u = np.mean([mean_kernel([a], rows[rows != a]) for a in rows])
+        gram[j, j] = u + (1 - u) * np.mean([1 / n for n in counts])
     for i, pool in enumerate(pools):
         target = [mean_kernel(pool, rows) for rows in labelled]
         weights = mixture_weights(gram, target)
         np.testing.assert_allclose(found.alpha_[i], weights, atol=1e-6)
+
+
+@pytest.mark.parametrize("counts", [(8, 120), (1, 40), (1, 1)])
+def test_more_labels_are_no_reason_for_more_weight(counts):
+    """Of two domains that are the same, each has half of the weight on average."""
+    rng = np.random.default_rng(0)
+    weights = []
+    for _ in range(30):
+        X, domains = rng.normal(size=(400, 8)), np.repeat([0, 1], 200)
+        y = np.where((np.arange(400) % 200) < np.array(counts)[domains], 0, -1)
+        found = KernelMeanSimilarity(random_state=0).fit(X, y, domains=domains)
+        weights.append(found.column_means_[1])
+    error = np.std(weights, ddof=1) / np.sqrt(len(weights))
+    assert abs(np.mean(weights) - 0.5) < 3 * error < 0.1
+
+
+def test_a_gram_matrix_of_equal_counts_stays_as_it_is():
+    points = np.random.default_rng(0).uniform(size=(5, 9))
+    points /= 2 * np.linalg.norm(points, axis=1, keepdims=True)
+    gram = points @ points.T
+    np.testing.assert_allclose(even_gram(gram, [7] * 5, [0] * 5), gram, atol=1e-12)
+
+
+def test_an_even_gram_matrix_is_one_of_vectors():
+    gram = [[0.4, 0.39], [0.39, 0.39]]  # of which even counts would leave less
+    even = even_gram(gram, [3, 1000], [0, 0])
+    assert np.linalg.eigvalsh(even).min() > -1e-12
+    mixture_weights(even, [0.3, 0.3])
+
+
+@pytest.mark.parametrize(
+    ("counts", "alone", "message"),
+    [([0, 2], [0, 0], "counts contains 0"), ([2, 2], [0], "alone"), ([2], [0], "coun")],
+)
+def test_a_gram_matrix_of_nothing_is_refused(counts, alone, message):
+    with pytest.raises(ValueError, match=message):
+        even_gram(np.eye(2), counts, alone)
 
 
 def test_the_kernels_width_is_the_median_distance():

@@ -16,6 +16,7 @@ from ..modules import SIZES, CompositeClassifier, ConditionalDiscriminator
 from ..net import CompositeNet
 from ..objectives import get_objective
 from ..perturbations import default_strengths
+from ..similarity import KernelMeanSimilarity
 from ..strategies import get_strategy
 from ..svm_text import SVMText
 
@@ -275,6 +276,9 @@ def _method(name: str, table, experiment: dict) -> dict:
     net = _net({**net, **own}, resolved["method"]["name"])
     if net["kind"] == "composite":
         resolved["sizes"] = SIZES
+    else:
+        similarity = KernelMeanSimilarity().get_params()
+        resolved["similarity"] = _without(similarity, {"random_state"})
     return {**resolved, "net": net}
 
 

@@ -17,6 +17,7 @@ from .._threads import computing_with
 from ..budget import get_budget
 from ..datasets import dataset_options, development_split, get_dataset
 from ..learner import CompositeActiveLearner
+from ..similarity import KernelMeanSimilarity
 from ..strategies import get_strategy
 from ._config import config_hash, made, new_net, resolve, seeds_of
 from ._first import first_net, fitted
@@ -187,11 +188,13 @@ def _of_domains(data, names: list):
 def _learner(config: dict, seed: int, number: int) -> CompositeActiveLearner:
     """Return the learner of a round, with a seed of its own."""
     state = np.random.SeedSequence([seed, number]).generate_state(1)
+    similarity = config.get("similarity")
     return CompositeActiveLearner(
         new_net(config),
         strategy=made(config["strategy"], get_strategy),
         allocation=made(config["allocation"], get_budget),
         first_round=made(config["first_round"], get_strategy),
+        similarity=None if similarity is None else KernelMeanSimilarity(**similarity),
         budget_per_round=config["budget"],
         random_state=int(state[0]),
     )

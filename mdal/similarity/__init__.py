@@ -6,7 +6,7 @@ transformers estimate alpha from features.
 """
 
 from ._adversarial import AdversarialSimilarity
-from ._kernel import KernelMeanSimilarity, mixture_weights
+from ._kernel import KernelMeanSimilarity, even_gram, mixture_weights
 from ._objective import alpha_gradient, alpha_objective, alpha_step, solve_alpha
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "alpha_gradient",
     "alpha_objective",
     "alpha_step",
+    "even_gram",
     "mixture_weights",
     "solve_alpha",
 ]

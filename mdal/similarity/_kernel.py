@@ -7,7 +7,13 @@ from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import gen_batches
 
-from .._validation import PartlyLabelled, check_finite, check_number, check_seed
+from .._validation import (
+    PartlyLabelled,
+    check_counts,
+    check_finite,
+    check_number,
+    check_seed,
+)
 from ._transformer import Similarity
 
 # Kernel values that are held in memory at a time.
@@ -77,6 +83,60 @@ def mixture_weights(gram: ArrayLike, target: ArrayLike) -> NDArray:
     return weights / weights.sum()
 
 
+def even_gram(gram: ArrayLike, counts: ArrayLike, alone: ArrayLike) -> NDArray:
+    r"""Return the gram matrix of kernel means as if of equally many samples each.
+
+    The mean of n samples is longer than that of their distribution: with the mean
+    :math:`u_j` of the kernel over pairs of different samples, and 1 for equal ones,
+
+    .. math:: \|\mu_j\|^2 = u_j + \frac{1 - u_j}{n_j}.
+
+    Among domains that are alike, a mixture near to anything therefore has weights in
+    proportion to their numbers of samples; and a budget that follows such weights gives
+    most labels to those that have most, in round after round. Here every :math:`n_j`
+    is replaced by the harmonic mean of all.
+
+    Parameters
+    ----------
+    gram : array-like of shape (n, n)
+        Inner products of the means, with a kernel that is 1 for equal samples.
+    counts : array-like of shape (n,)
+        Samples of each mean, at least one.
+    alone : array-like of shape (n,)
+        Stands for :math:`u_j` where there is one sample: its mean kernel value with
+        others that are like it.
+
+    Returns
+    -------
+    ndarray of shape (n, n)
+        Positive semi-definite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mdal.similarity import even_gram, mixture_weights
+    >>> gram = np.array([[0.5 + 0.5 / 10, 0.5], [0.5, 0.5 + 0.5 / 40]])
+    >>> mixture_weights(gram, [0.5, 0.5]).round(3)  # two samples of the same
+    array([0.2, 0.8])
+    >>> even = even_gram(gram, [10, 40], alone=[0.5, 0.5])
+    >>> mixture_weights(even, [0.5, 0.5]).round(3)
+    array([0.5, 0.5])
+    """
+    gram = check_finite(gram, "gram", (None, None)).astype(np.float64)
+    counts = check_counts(counts, "counts", len(gram))
+    alone = check_finite(alone, "alone", (len(gram),))
+    if (counts == 0).any():
+        raise ValueError("counts contains 0, and there is no mean of no sample")
+    pairs = (counts * np.diag(gram) - 1) / np.maximum(counts - 1, 1)
+    pairs = np.where(counts == 1, alone, pairs)
+    even = gram.copy()
+    np.fill_diagonal(even, pairs + (1 - pairs) * np.mean(1 / counts))
+    values, vectors = np.linalg.eigh(even)
+    if values[0] >= 0:
+        return even
+    return (vectors * np.maximum(values, 0)) @ vectors.T
+
+
 class KernelMeanSimilarity(Similarity):
     r"""Alpha by matching kernel means: a small quadratic programme per domain.
 
@@ -88,7 +148,8 @@ class KernelMeanSimilarity(Similarity):
     with the mean embeddings :math:`\mu` of the original and labelled domains in the
     space of a Gaussian kernel on standardised features; see :func:`mixture_weights`.
     It needs no discriminator. The cost is one kernel value for each pair of a sample
-    and a labelled sample, in blocks.
+    and a labelled sample, in blocks. How many labels a domain has is no reason to give
+    it weight; see :func:`even_gram`.
 
     Parameters
     ----------
@@ -143,18 +204,17 @@ class KernelMeanSimilarity(Similarity):
             gamma = 1 / _median_squared_distance(X, rng)
         else:
             gamma = check_number(self.gamma, "gamma", strict=True)
-        present = np.flatnonzero(data.counts)
+        present, n_domains = np.flatnonzero(data.counts), len(data.names)
         rows = np.flatnonzero(data.labelled)
         samples, known = (X, data.domains), (X[rows], data.domains[rows])
-        gram = _kernel_means(known, known, gamma, len(data.names))
+        gram = _kernel_means(known, known, gamma, n_domains)[np.ix_(present, present)]
+        targets = _kernel_means(samples, known, gamma, n_domains)[:, present]
+        gram = even_gram(gram, data.counts[present], targets[present].diagonal())
         # Among equally good weights, as for copies of a domain, the most even ones.
         gram += 1e-9 * np.eye(len(gram))
-        targets = _kernel_means(samples, known, gamma, len(data.names))
-        alpha = np.zeros_like(gram)
+        alpha = np.zeros((n_domains, n_domains))
         for i, target in enumerate(targets):
-            alpha[i, present] = mixture_weights(
-                gram[np.ix_(present, present)], target[present]
-            )
+            alpha[i, present] = mixture_weights(gram, target)
         return {"alpha_": alpha, "gamma_": gamma}
 
 
