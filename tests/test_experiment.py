@@ -84,6 +84,8 @@ def test_a_configuration_has_every_value_that_counts():
     assert erm["method"]["second_term"] is False
     assert "similarity" not in config and "sizes" not in resolve(shallow())[0]
     assert resolve(shallow())[0]["similarity"] == {"gamma": None}
+    plain = {"methods": {"ERM": {"method": "erm"}}}
+    assert "similarity" not in resolve(shallow(**plain))[0]
     json.dumps(config, allow_nan=False)
 
 

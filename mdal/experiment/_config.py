@@ -232,7 +232,8 @@ def _dataset(value) -> dict:
     if missing:
         raise ValueError(f"dataset {name!r} needs {missing[0]}; add it")
     if "random_state" in resolved:
-        check_count(resolved["random_state"], "random_state")
+        state = check_count(resolved["random_state"], "random_state")
+        resolved["random_state"] = state
     return resolved
 
 
@@ -276,7 +277,7 @@ def _method(name: str, table, experiment: dict) -> dict:
     net = _net({**net, **own}, resolved["method"]["name"])
     if net["kind"] == "composite":
         resolved["sizes"] = SIZES
-    else:
+    elif net["kind"] != "svm_text" and resolved["method"].get("learn_alpha"):
         similarity = KernelMeanSimilarity().get_params()
         resolved["similarity"] = _without(similarity, {"random_state"})
     return {**resolved, "net": net}

@@ -86,20 +86,23 @@ def mixture_weights(gram: ArrayLike, target: ArrayLike) -> NDArray:
 def even_gram(gram: ArrayLike, counts: ArrayLike, alone: ArrayLike) -> NDArray:
     r"""Return the gram matrix of kernel means as if of equally many samples each.
 
-    The mean of n samples is longer than that of their distribution: with the mean
-    :math:`u_j` of the kernel over pairs of different samples, and 1 for equal ones,
+    The mean of a few samples is longer than that of their distribution. With
+    :math:`u_j`, the mean of the kernel over pairs of different samples, and a kernel
+    that is 1 for a sample and itself,
 
     .. math:: \|\mu_j\|^2 = u_j + \frac{1 - u_j}{n_j}.
 
-    Among domains that are alike, a mixture near to anything therefore has weights in
-    proportion to their numbers of samples; and a budget that follows such weights gives
-    most labels to those that have most, in round after round. Here every :math:`n_j`
-    is replaced by the harmonic mean of all.
+    In the nearest mixture of domains that are alike, weights are therefore in
+    proportion to numbers of samples; and a budget that follows such weights gives most
+    labels to those that have most, in round after round. Here the geometric mean of
+    all numbers stands for every :math:`n_j`: a smaller number (the harmonic mean) would
+    blur all weights because of one domain with few samples, and a larger one makes
+    chance decide between domains that are alike.
 
     Parameters
     ----------
     gram : array-like of shape (n, n)
-        Inner products of the means, with a kernel that is 1 for equal samples.
+        Inner products of the means.
     counts : array-like of shape (n,)
         Samples of each mean, at least one.
     alone : array-like of shape (n,)
@@ -109,28 +112,33 @@ def even_gram(gram: ArrayLike, counts: ArrayLike, alone: ArrayLike) -> NDArray:
     Returns
     -------
     ndarray of shape (n, n)
-        Positive semi-definite.
+        With other values in the diagonal. Where that makes an eigenvalue negative,
+        it is set to 0, which changes other values, too.
 
     Examples
     --------
     >>> import numpy as np
     >>> from mdal.similarity import even_gram, mixture_weights
     >>> gram = np.array([[0.5 + 0.5 / 10, 0.5], [0.5, 0.5 + 0.5 / 40]])
-    >>> mixture_weights(gram, [0.5, 0.5]).round(3)  # two samples of the same
+    >>> mixture_weights(gram, [0.5, 0.5]).round(3)  # alike, with 10 and 40 samples
     array([0.2, 0.8])
     >>> even = even_gram(gram, [10, 40], alone=[0.5, 0.5])
     >>> mixture_weights(even, [0.5, 0.5]).round(3)
     array([0.5, 0.5])
     """
-    gram = check_finite(gram, "gram", (None, None)).astype(np.float64)
-    counts = check_counts(counts, "counts", len(gram))
-    alone = check_finite(alone, "alone", (len(gram),))
-    if (counts == 0).any():
-        raise ValueError("counts contains 0, and there is no mean of no sample")
+    counts = check_counts(counts, "counts", None)
+    n = len(counts)
+    gram = check_finite(gram, "gram", (n, n)).astype(np.float64)
+    alone = check_finite(alone, "alone", (n,))
+    if n == 0 or (counts == 0).any():
+        raise ValueError(
+            "counts is empty or contains 0, and there is no mean of no sample; leave "
+            "out domains without one"
+        )
     pairs = (counts * np.diag(gram) - 1) / np.maximum(counts - 1, 1)
     pairs = np.where(counts == 1, alone, pairs)
     even = gram.copy()
-    np.fill_diagonal(even, pairs + (1 - pairs) * np.mean(1 / counts))
+    np.fill_diagonal(even, pairs + (1 - pairs) / np.exp(np.log(counts).mean()))
     values, vectors = np.linalg.eigh(even)
     if values[0] >= 0:
         return even
@@ -148,8 +156,9 @@ class KernelMeanSimilarity(Similarity):
     with the mean embeddings :math:`\mu` of the original and labelled domains in the
     space of a Gaussian kernel on standardised features; see :func:`mixture_weights`.
     It needs no discriminator. The cost is one kernel value for each pair of a sample
-    and a labelled sample, in blocks. How many labels a domain has is no reason to give
-    it weight; see :func:`even_gram`.
+    and a labelled sample, in blocks. The :math:`\mu_{L_j}` have the lengths that
+    equally many labels would give them (:func:`even_gram`), so that domains which are
+    alike have about the same weight, however many labels each of them has.
 
     Parameters
     ----------
@@ -209,7 +218,9 @@ class KernelMeanSimilarity(Similarity):
         samples, known = (X, data.domains), (X[rows], data.domains[rows])
         gram = _kernel_means(known, known, gamma, n_domains)[np.ix_(present, present)]
         targets = _kernel_means(samples, known, gamma, n_domains)[:, present]
-        gram = even_gram(gram, data.counts[present], targets[present].diagonal())
+        sizes = np.bincount(data.domains)[present]
+        alone = _without_itself(targets[present].diagonal(), sizes)
+        gram = even_gram(gram, data.counts[present], alone)
         # Among equally good weights, as for copies of a domain, the most even ones.
         gram += 1e-9 * np.eye(len(gram))
         alpha = np.zeros((n_domains, n_domains))
@@ -232,6 +243,11 @@ def _kernel_means(left, right, gamma: float, n_domains: int) -> NDArray:
         kernel = rbf_kernel(X[block], X_other, gamma=gamma)
         np.add.at(sums, domains[block], kernel @ membership)
     return sums / np.maximum(counts, 1)[:, None]
+
+
+def _without_itself(means: NDArray, sizes: NDArray) -> NDArray:
+    """Return mean kernel values of a sample with all of a domain but itself."""
+    return np.where(sizes > 1, (sizes * means - 1) / np.maximum(sizes - 1, 1), means)
 
 
 def _median_squared_distance(X: NDArray, rng) -> float:
