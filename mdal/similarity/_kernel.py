@@ -97,7 +97,9 @@ def even_gram(gram: ArrayLike, counts: ArrayLike, alone: ArrayLike) -> NDArray:
     labels to those that have most, in round after round. Here the geometric mean of
     all numbers stands for every :math:`n_j`: a smaller number (the harmonic mean) would
     blur all weights because of one domain with few samples, and a larger one makes
-    chance decide between domains that are alike.
+    chance decide between domains that are alike. Where numbers differ very much, it
+    does a little too much: of two domains that are alike, with 8 and 120 samples, the
+    first has 0.63 of the weight on average, instead of 0.07 without this.
 
     Parameters
     ----------
@@ -158,7 +160,7 @@ class KernelMeanSimilarity(Similarity):
     It needs no discriminator. The cost is one kernel value for each pair of a sample
     and a labelled sample, in blocks. The :math:`\mu_{L_j}` have the lengths that
     equally many labels would give them (:func:`even_gram`), so that domains which are
-    alike have about the same weight, however many labels each of them has.
+    alike do not get weight in proportion to their labels.
 
     Parameters
     ----------
