@@ -27,7 +27,7 @@ __all__ = [
     "Surrogates",
     "VectorEncoder",
     "default_encoder",
-    "padded_to_eight",
+    "padded",
 ]
 
 INDEXES = ("one_hot", "scalar")
@@ -359,8 +359,8 @@ class SharedPrivateClassifier(CompositeClassifier):
         rows, found = [], []
         for domain in domains.unique().tolist():
             here = torch.nonzero(domains == domain).flatten()
-            # As many rows as at all times: see padded_to_eight.
-            chosen = here if self.training else padded_to_eight(here)
+            # As many rows as at all times: see padded.
+            chosen = here if self.training else padded(here)
             encoder = self.private[domain]
             encoder.train(self.training and len(here) > 1)  # as BatchNorm does
             found.append(encoder(X[chosen]).flatten(1)[: len(here)])
@@ -530,11 +530,12 @@ def _n_features(encoder: nn.Module, shape: tuple[int, ...]) -> int:
     return z.flatten(1).shape[1]
 
 
-def padded_to_eight(rows: Tensor) -> Tensor:
-    """Repeat the first row until the number of rows is a multiple of 8.
+def padded(rows: Tensor) -> Tensor:
+    """Repeat the first row until the number of rows is a multiple of 32.
 
-    Matrix products of fewer rows add up in another order. This way a sample gets the
-    same answer, to the last bit, whichever samples are beside it.
+    Matrix products of few rows, or of an odd number, may add up in another order: up
+    to 8 rows on some processors. This way a sample gets the same answer, to the last
+    bit, whichever samples are beside it.
 
     Parameters
     ----------
@@ -547,9 +548,9 @@ def padded_to_eight(rows: Tensor) -> Tensor:
     Examples
     --------
     >>> import torch
-    >>> from mdal.modules import padded_to_eight
-    >>> padded_to_eight(torch.arange(3)).tolist()
-    [0, 1, 2, 0, 0, 0, 0, 0]
+    >>> from mdal.modules import padded
+    >>> padded(torch.arange(3)).shape
+    torch.Size([32])
     """
-    repeated = rows[:1].expand(-len(rows) % 8, *rows.shape[1:])
+    repeated = rows[:1].expand(-len(rows) % 32, *rows.shape[1:])
     return torch.cat([rows, repeated]) if len(repeated) else rows

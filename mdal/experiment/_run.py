@@ -24,6 +24,7 @@ from ._first import first_net, fitted
 from ._records import (
     append,
     forget_unfinished_line,
+    n_rounds_in,
     read_records,
     rounds_in,
     seed_file,
@@ -87,7 +88,7 @@ def run(experiment: dict, folder, *, data_home=None, n_jobs=1, progress=True):
     todo = [
         each
         for each, path in zip(runs, paths, strict=True)
-        if len(rounds_in(path)) <= each[0]["rounds"]
+        if n_rounds_in(path) <= each[0]["rounds"]
     ]
     total = sum(config["rounds"] + 1 for config, _ in runs)
     with _bar(paths, total, progress), TemporaryDirectory() as first_nets:
@@ -108,7 +109,7 @@ def _bar(paths, total: int, shown: bool):
         def watch():
             while True:
                 stopped = stop.wait(0.5)
-                finished = sum(len(rounds_in(path)) for path in paths)
+                finished = sum(map(n_rounds_in, paths))
                 if finished > bar.n:
                     bar.update(finished - bar.n)
                 if stopped:

@@ -23,7 +23,7 @@ from .._validation import (
     check_option,
     check_seed,
 )
-from ..modules import padded_to_eight
+from ..modules import padded
 from ..objectives import Objective, Task, get_objective
 from ..streams import Rows
 from ..tables import DomainTables
@@ -407,10 +407,8 @@ class CompositeNet(ObjectiveNet):
         with torch.no_grad():
             for block in rows.blocks(block_size):
                 n = len(block)
-                here = (
-                    None if codes is None else padded_to_eight(codes[start : start + n])
-                )
-                seen = self.objective_.observe(nets, padded_to_eight(block), here)
+                here = None if codes is None else padded(codes[start : start + n])
+                seen = self.objective_.observe(nets, padded(block), here)
                 yield {
                     name: value[:n].float().cpu().numpy()
                     for name, value in seen.items()
