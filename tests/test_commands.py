@@ -1,7 +1,9 @@
 """The command line: what people type, and what they read."""
 
+import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -11,6 +13,7 @@ import pytest
 
 from mdal._commands import _demo, main
 from mdal.datasets import dataset_names
+from mdal.experiment import resolve
 from mdal.strategies import strategy_names
 
 COMMANDS = ["allocate", "datasets", "demo", "plot", "run", "strategies", "table"]
@@ -74,6 +77,18 @@ def test_all_names_are_listed(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == strategy_names()
     assert all(len(line.split()) > 3 for line in lines)
+
+
+def test_what_is_listed_of_a_data_set_can_be_set_in_an_experiment(capsys):
+    main(["datasets"])
+    lines = capsys.readouterr().out.splitlines()
+    for name, options in zip(lines[::2], lines[1::2], strict=True):
+        listed = dict(re.findall(r"(\w+)(?: = ('\w*'|[^,]+))?", options))
+        given = {"folder": "somewhere"} if "folder" in listed else {}
+        values = {k: ast.literal_eval(v) for k, v in listed.items() if v}
+        dataset = {"name": name, **values, **given}
+        [config] = resolve({**EXPERIMENT, "dataset": dataset, "methods": {"a": {}}})
+        assert config["dataset"] == dataset  # and nothing is missing in the list
 
 
 def test_tables_compare(records, capsys):

@@ -2,14 +2,15 @@
 
 from inspect import Parameter
 
-from ..datasets import dataset_names, dataset_options
+from ..datasets import dataset_names
+from ..experiment._config import options_of
 from ..strategies import get_strategy, strategy_names
 
 
 def add_to(commands) -> None:
     """Add the commands to a parser."""
     for name, run, what in (
-        ("datasets", _datasets, "data sets, with the options of each"),
+        ("datasets", _datasets, "data sets, with what an experiment can set of each"),
         ("strategies", _strategies, "strategies, and how each picks samples"),
     ):
         command = commands.add_parser(
@@ -22,7 +23,7 @@ def _datasets(options) -> int:
     for name in dataset_names():
         known = ", ".join(
             key if default is Parameter.empty else f"{key} = {default!r}"
-            for key, default in dataset_options(name).items()
+            for key, default in options_of(name).items()
         )
         print(f"{name}\n    {known}")
     return 0

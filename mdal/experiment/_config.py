@@ -215,12 +215,18 @@ def _named(value, what: str) -> tuple[str, dict]:
     return value["name"], _without(value, {"name"})
 
 
+def options_of(dataset: str) -> dict:
+    """Return the options of a data set that an experiment can set, with defaults."""
+    options = _without(dataset_options(dataset), _PLACES)
+    if "test_size" not in options:  # its test rows are its own; each run draws the rest
+        options.pop("random_state", None)
+    return options
+
+
 def _dataset(value) -> dict:
     """Return the name of a data set with all options that are plain values."""
     name, given = _named(value, "dataset")
-    options = _without(dataset_options(name), _PLACES)
-    if "test_size" not in options:
-        options.pop("random_state", None)
+    options = options_of(name)
     unknown = sorted(set(given) - set(options))
     if unknown:
         raise ValueError(
