@@ -17,6 +17,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -74,6 +75,8 @@ def in_child(work, kill_after=None) -> bool:
         try:
             work()
             status = 0
+        except BaseException:
+            traceback.print_exc()  # os._exit would say nothing
         finally:
             os._exit(status)
     if kill_after is not None:

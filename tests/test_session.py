@@ -697,6 +697,12 @@ def test_no_module_loads_what_can_run_code():
 # Interruptions
 
 
+def test_what_a_kill_leaves_of_the_first_learner_is_no_learner(folder):
+    (folder / "learner").mkdir()  # and killed before there was a file in it
+    with Session(folder) as session:
+        assert len(session.query().rows) > 0  # warnings are errors
+
+
 def test_kills_lose_nothing(tmp_path):
     spec = importlib.util.spec_from_file_location(
         "session_kills", ROOT / "benchmarks/session_kills.py"

@@ -3,7 +3,7 @@
 from inspect import Parameter
 
 from ..datasets import dataset_names
-from ..experiment._config import options_of
+from ..experiment import settable_options
 from ..strategies import get_strategy, strategy_names
 
 
@@ -23,7 +23,7 @@ def _datasets(options) -> int:
     for name in dataset_names():
         known = ", ".join(
             key if default is Parameter.empty else f"{key} = {default!r}"
-            for key, default in options_of(name).items()
+            for key, default in settable_options(name).items()
         )
         print(f"{name}\n    {known}")
     return 0

@@ -7,7 +7,7 @@ what is there is never run again, so that an interrupted experiment goes on wher
 stopped and a later change of a default makes no record wrong.
 """
 
-from ._config import config_hash, read_config, resolve
+from ._config import config_hash, read_config, resolve, settable_options
 from ._records import read_records
 from ._run import run
 from ._statistics import (
@@ -31,6 +31,7 @@ __all__ = [
     "read_records",
     "resolve",
     "run",
+    "settable_options",
     "table",
     "with_deviation",
 ]

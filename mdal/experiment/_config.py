@@ -215,8 +215,25 @@ def _named(value, what: str) -> tuple[str, dict]:
     return value["name"], _without(value, {"name"})
 
 
-def options_of(dataset: str) -> dict:
-    """Return the options of a data set that an experiment can set, with defaults."""
+def settable_options(dataset: str) -> dict:
+    """Return the options of a data set that an experiment can set, with defaults.
+
+    Parameters
+    ----------
+    dataset : str
+        A name of :func:`mdal.datasets.dataset_names`.
+
+    Returns
+    -------
+    dict
+        Where an option has no default, ``inspect.Parameter.empty`` stands for it.
+
+    Examples
+    --------
+    >>> from mdal.experiment import settable_options
+    >>> settable_options("rotating_mnist")
+    {'ranges': 'D6', 'flat': False}
+    """
     options = _without(dataset_options(dataset), _PLACES)
     if "test_size" not in options:  # its test rows are its own; each run draws the rest
         options.pop("random_state", None)
@@ -226,7 +243,7 @@ def options_of(dataset: str) -> dict:
 def _dataset(value) -> dict:
     """Return the name of a data set with all options that are plain values."""
     name, given = _named(value, "dataset")
-    options = options_of(name)
+    options = settable_options(name)
     unknown = sorted(set(given) - set(options))
     if unknown:
         raise ValueError(

@@ -335,7 +335,8 @@ class Session:
     def _last_learner(self, X, number: int) -> CompositeActiveLearner:
         """Return the learner of a round, which remembers the last one if it can."""
         new = _learner(self.settings, self.store.classes, number)
-        if not (self.folder / _LEARNER).is_dir():
+        # What there is before the first round is what a kill has left of it.
+        if number == 0 or not (self.folder / _LEARNER).is_dir():
             return new
         try:
             others = {} if isinstance(new.net, CompositeNet) else {"net": new.net}
