@@ -16,6 +16,7 @@ data and rounds, share its records, and stand in one table with it.
 import argparse
 import json
 import re
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -38,9 +39,21 @@ N_DOMAINS = (2, 6, 50, 150)
 GAINS = ("Random, separate", "CAL-FA + Random", "CAL-alpha + Random")
 # Which domains are alike, by construction.
 GROUPS = {
+    "index_development": [[0, 2, 4], [1, 3, 5]],
     "rotating_mnist_d1_5": [[0], [1, 2, 3, 4, 5]],
     "rotating_mnist_d3_3": [[0, 1, 2], [3, 4, 5]],
 }
+
+# How many domains on each side are near otherwise, if not one: 30 degrees, as on D6.
+NEIGHBOURS = {"rotating_mnist_d30": 5}
+# Of which methods it is shown where alpha's weight is.
+WEIGHED = (
+    "CAL",
+    "CAL + Random",
+    "CAL + Random, cross-entropy alpha",
+    "CAL, number",
+    "CAL, vector",
+)
 
 
 def records_of(name):
@@ -100,16 +113,26 @@ def shares(name, records):
     domain itself and its neighbours on the circle of angles (180 degrees turn a
     digit's picture almost into itself). Beside it what uniform weights would have.
     """
-    lines = ["| labels | share of weight | if uniform |", "| --- | --- | --- |"]
-    for labels in sorted({record["labels"] for record in records}):
-        here = [r for r in records if r["labels"] == labels and r["alpha"]]
-        if not here:
-            continue
-        near = _near(name, len(here[0]["alpha"]))
-        found = [float((np.array(r["alpha"]) * near).sum(axis=1).mean()) for r in here]
-        spread = f" ± {np.std(found, ddof=1):.2f}" if len(found) > 1 else ""
-        lines.append(f"| {labels} | {np.mean(found):.2f}{spread} | {near.mean():.2f} |")
+    weighed = [r for r in records if r["name"] in WEIGHED and r["alpha"]]
+    if not weighed:
+        return None
+    near = _near(name, len(weighed[0]["alpha"]))
+    names = [method for method in WEIGHED if any(r["name"] == method for r in weighed)]
+    found = defaultdict(list)
+    for record in weighed:
+        share = float((np.array(record["alpha"]) * near).sum(axis=1).mean())
+        found[record["labels"], record["name"]].append(share)
+    lines = [f"| labels | {' | '.join(names)} | if uniform |"]
+    lines.append("| --- " * (2 + len(names)) + "|")
+    for labels in sorted({labels for labels, _ in found}):
+        cells = [_with_spread(found[labels, method]) for method in names]
+        lines.append(f"| {labels} | {' | '.join(cells)} | {near.mean():.2f} |")
     return "\n".join(lines)
+
+
+def _with_spread(values):
+    spread = f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.2f}{spread}"
 
 
 def _near(name, n_domains):
@@ -121,7 +144,7 @@ def _near(name, n_domains):
     apart = np.abs(np.subtract.outer(np.arange(n_domains), np.arange(n_domains)))
     if not name.endswith("90"):
         apart = np.minimum(apart, n_domains - apart)
-    return (apart <= 1).astype(float)
+    return (apart <= NEIGHBOURS.get(name, 1)).astype(float)
 
 
 def against_the_best_rival(records):
@@ -161,9 +184,8 @@ def shown(name):
     if not records:
         return "No finished run."
     parts = [accuracies(name, records), against_the_best_rival(records)]
-    cal = [r for r in records if r["name"] == "CAL"]
-    if name.startswith("rotating") and cal:
-        parts += ["Weight of CAL's alpha near the diagonal:", shares(name, cal)]
+    if name.startswith(("rotating", "index")):
+        parts += ["Share of alpha's weight that is near:", shares(name, records)]
     return "\n\n".join(filter(None, parts))
 
 

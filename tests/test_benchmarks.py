@@ -200,13 +200,15 @@ def test_every_system_runs_two_rounds(name, tmp_path):
 
 def test_the_share_of_weight_near_the_diagonal_by_hand():
     tables = script("tables")
-    records = [{"labels": 150, "alpha": np.eye(6).tolist()}]
+    records = [{"name": "CAL", "labels": 150, "alpha": np.eye(6).tolist()}]
     for name, uniform in (("d6", 0.5), ("d1_5", 26 / 36), ("d3_3", 0.5)):
         line = tables.shares(f"rotating_mnist_{name}", records).splitlines()[-1]
         assert line == f"| 150 | 1.00 | {uniform:.2f} |"
-    even = [{"labels": 150, "alpha": np.full((6, 6), 1 / 6).tolist()}]
-    line = tables.shares("rotating_mnist_d6_90", even).splitlines()[-1]
-    assert line == f"| 150 | {16 / 36:.2f} | {16 / 36:.2f} |"
+    for name, n, near in (("d6_90", 6, 16 / 36), ("d30", 30, 11 / 30)):
+        even = {"labels": 150, "alpha": np.full((n, n), 1 / n).tolist()}
+        both = [{"name": name, **even} for name in ("CAL", "CAL + Random")]
+        *_, line = tables.shares(f"rotating_mnist_{name}", both).splitlines()
+        assert line == f"| 150 | {near:.2f} | {near:.2f} | {near:.2f} |"
 
 
 def test_the_pages_have_the_tables_of_the_records():
