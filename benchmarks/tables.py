@@ -37,6 +37,14 @@ EXPERIMENTS = sorted(
 # The paper's table of what CAL gains with more domains.
 N_DOMAINS = (2, 6, 50, 150)
 GAINS = ("Random, separate", "CAL-FA + Random", "CAL-alpha + Random")
+SYSTEMS = read_config(HERE / "systems.toml")["methods"]
+# The columns of the table of every system: the averages of these.
+AVERAGED = {
+    "rotating_mnist_d6": "RotatingMNIST-D6",
+    "office_caltech": "Office-Caltech (SURF)",
+    "vader4": "vader4",
+}
+PUBLISHED = {"rotating_mnist_d6": "RotatingMNIST-D6", "imageclef": "ImageCLEF"}
 # Which domains are alike, by construction.
 GROUPS = {
     "index_development": [[0, 2, 4], [1, 3, 5]],
@@ -171,15 +179,39 @@ def main_table():
     return f"{accuracies(name, records)}\n\n{against_the_best_rival(records)}"
 
 
-def shown(name):
-    """Return all that there is to show of an experiment.
+def every_system():
+    """Return the averages over rounds of every system, in the order of its file.
 
-    "main table" is a part of one, "number of domains" a table of several.
+    Only of runs with all seeds; published averages stand beside them.
     """
-    if name == "main table":
-        return main_table()
-    if name == "number of domains":
-        return gains() or "No finished run."
+    published = json.loads((HERE / "published.json").read_text())
+    rows = {system: {"method": system} for system in SYSTEMS}
+    for name, heading in AVERAGED.items():
+        seeds = len(read_config(HERE / "experiments" / f"{name}.toml")["seeds"])
+        found = {r["method"]: r for r in table(records_of(name))}
+        for system, row in rows.items():
+            whole = system in found and found[system]["seeds"] == seeds
+            average = found[system]["average"] if whole else None
+            row[f"{heading}, {seeds} seeds"] = average
+    for name, heading in PUBLISHED.items():
+        for system, row in rows.items():
+            numbers = published[name].get(system)
+            row[f"published, {heading}"] = f"{numbers[-1]:.1f}" if numbers else None
+    return markdown(list(rows.values()))
+
+
+# Tables that are not those of one experiment: a part of one, or of several.
+OTHERS = {
+    "every system": every_system,
+    "main table": main_table,
+    "number of domains": gains,
+}
+
+
+def shown(name):
+    """Return all that there is to show of an experiment, or one of the other tables."""
+    if name in OTHERS:
+        return OTHERS[name]() or "No finished run."
     records = records_of(name)
     if not records:
         return "No finished run."
@@ -200,9 +232,10 @@ def main():
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--write", action="store_true", help="put them into the pages")
     options = parser.parse_args()
-    for name in options.names or [*EXPERIMENTS, "number of domains"]:
-        if name not in (*EXPERIMENTS, "number of domains"):
-            parser.error(f"{name} is unknown; there are {', '.join(EXPERIMENTS)}")
+    known = [*EXPERIMENTS, *OTHERS]
+    for name in options.names or known:
+        if name not in known:
+            parser.error(f"{name} is unknown; there are {', '.join(known)}")
         print(f"\n{name}\n\n{shown(name)}")
     if options.write:
         for page in PAGES:
