@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from objective_cases import SIZES, N, all_data, built
+from objective_cases import COUNTS, SIZES, N, all_data, built
 from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.datasets import make_moons
@@ -36,41 +36,48 @@ def losses_of_module(objective, nets, batch, averaged):
 )
 @pytest.mark.parametrize("progress", [0.05, 0.25])
 def test_values_and_gradients_are_those_of_a_slow_form(base, certainty, progress):
-    objective = Consistency(clone(base), weight=0.7, ramp=0.2, **MOVED)
+    settings = {"weight": 0.7, "ramp": 0.2, "label_weight": 0.6, **MOVED}
+    objective = Consistency(clone(base), **settings)
     nets, batch = built(objective), all_data()._replace(progress=progress)
     teacher = built(Consistency(clone(base), **MOVED), seed=1)
     with torch.no_grad():  # so that it is sure of some samples, and not of others
         for weight in teacher["module"].parameters():
             weight *= certainty
-    value = losses_of_module(objective, nets, batch, teacher)["consistency"]
+    found = losses_of_module(objective, nets, batch, teacher)
 
-    def logits(these, X, domains):
-        return objective.base.observe(these, X, domains)["logits"]
+    def logits(these, x, d):
+        return objective.base.observe(these, x[None], d[None])["logits"][0]
 
-    slow, sure = 0.0, 0
+    def loss(x, d, label):
+        return -torch.log_softmax(logits(nets, x + 0.3, d), 0)[label]
+
+    slow, sure, labelled = 0.0, 0, 0.0
     for i in range(N):
-        total = 0.0
         for x, d in zip(batch.pool_X, batch.pool_domains, strict=True):
-            if d != i:
-                continue
-            p = softmax(logits(teacher, x[None], d[None]).detach().numpy()[0])
-            if p.max() >= 0.4:
-                q = torch.log_softmax(logits(nets, x[None] + 0.3, d[None])[0], 0)
-                total, sure = total - q[int(p.argmax())], sure + 1
-        slow = slow + total / SIZES[i] / N
+            p = softmax(logits(teacher, x, d).detach().numpy())
+            if d == i and p.max() >= 0.4:
+                slow = slow + loss(x, d, int(p.argmax())) / SIZES[i] / N
+                sure += 1
+        for x, label, d in zip(batch.X, batch.y, batch.domains, strict=True):
+            if d == i:
+                labelled = labelled + loss(x, d, int(label)) / COUNTS[i] / N
     assert 0 < sure < SIZES.sum()
-    slow = 0.7 * min(progress / 0.2, 1) * slow
-    assert value.item() == pytest.approx(slow.item())
+    by_hand = {
+        "consistency": 0.7 * min(progress / 0.2, 1) * slow,
+        "perturbed_v_h": 0.6 * labelled,
+    }
     parameters = [p for p in nets["module"].parameters() if p.requires_grad]
-    fast, by_hand = (
-        torch.autograd.grad(loss, parameters, retain_graph=True, allow_unused=True)
-        for loss in (value, slow)
-    )
-    assert any(gradient is not None for gradient in fast)
-    for one, two in zip(fast, by_hand, strict=True):
-        zero = torch.zeros(())
-        one, two = (zero if g is None or not g.any() else g for g in (one, two))
-        torch.testing.assert_close(one, two)
+    for name, expected in by_hand.items():
+        assert found[name].item() == pytest.approx(expected.item())
+        fast, exact = (
+            torch.autograd.grad(value, parameters, retain_graph=True, allow_unused=True)
+            for value in (found[name], expected)
+        )
+        assert any(gradient is not None for gradient in fast)
+        for one, two in zip(fast, exact, strict=True):
+            zero = torch.zeros(())
+            one, two = (zero if g is None or not g.any() else g for g in (one, two))
+            torch.testing.assert_close(one, two)
 
 
 def test_losses_by_hand():
@@ -220,6 +227,7 @@ def test_repetition_is_exact(two_far_domains):
         ({"weight": -1}, ValueError, "weight=-1 is out of range"),
         ({"threshold": 2}, ValueError, "threshold=2 is out of range"),
         ({"balance": 1.5}, ValueError, "balance=1.5 is out of range"),
+        ({"label_weight": -1}, ValueError, "label_weight=-1 is out of range"),
         ({"ramp": "slow"}, TypeError, "ramp='slow' is of type str"),
         ({"perturb": "blur"}, ValueError, "perturb='blur' is unknown"),
         ({"base": "cal"}, TypeError, "base='cal' is no objective"),

@@ -7,7 +7,7 @@ from torch.nn import functional
 from .._validation import check_number
 from ..losses import at_least_single, domain_mean
 from ..perturbations import get_perturbation
-from ._interface import Objective, shares
+from ._interface import Objective, label_shares, shares
 
 _DECAY = 0.95  # of the mean predictions, in each step
 
@@ -94,9 +94,11 @@ class Consistency(Objective):
 
         \min \; \mathrm{base} + w(p) \, \frac{1}{N} \sum_i \mathbb{E}^{O_i}\big[
         \mathbb{1}[\max_y \bar p_y(x) \ge \tau] \, L_Y(h(e(x')), \hat y)\big]
+        + v \, \frac{1}{M} \sum_j \mathbb{E}^{L_j}[L_Y(h(e(x')), y)]
 
-    with the loss of :func:`consistency_losses`, and a weight that rises in proportion
-    to the progress p of the training until p is `ramp`.
+    with the loss of :func:`consistency_losses`, and a weight w that rises in proportion
+    to the progress p of the training until p is `ramp`. The last sum, over the M
+    domains that have labels, is of perturbed copies of labelled samples.
 
     Parameters
     ----------
@@ -110,6 +112,8 @@ class Consistency(Objective):
         The probability :math:`\tau` from which the teacher is sure.
     ramp : float, default=0.2
         Part of the training in which the weight rises.
+    label_weight : float, default=0.0
+        The weight v of perturbed copies of labelled samples.
     balance : float, default=0.0
         How much the teacher's classes are balanced within each domain, from 0 to 1, see
         :func:`balanced`: for domains whose classes are about equally frequent.
@@ -130,13 +134,22 @@ class Consistency(Objective):
     needs_pool = True
 
     def __init__(
-        self, base, *, perturb="auto", weight=1.0, threshold=0.95, ramp=0.2, balance=0.0
+        self,
+        base,
+        *,
+        perturb="auto",
+        weight=1.0,
+        threshold=0.95,
+        ramp=0.2,
+        label_weight=0.0,
+        balance=0.0,
     ):
         self.base = base
         self.perturb = perturb
         self.weight = weight
         self.threshold = threshold
         self.ramp = ramp
+        self.label_weight = label_weight
         self.balance = balance
 
     @property
@@ -158,6 +171,7 @@ class Consistency(Objective):
         check_number(self.weight, "weight")
         check_number(self.threshold, "threshold", high=1)
         check_number(self.ramp, "ramp", high=1)
+        check_number(self.label_weight, "label_weight")
         check_number(self.balance, "balance", high=1)
 
     def build(self, make, task):
@@ -170,29 +184,42 @@ class Consistency(Objective):
         return self.base.groups(nets)
 
     def start(self, nets, averaged, task):
-        """Prepare the base, and take the shares of the domains in the pool."""
+        """Prepare the base, and take the shares of the domains."""
         self.base.start(nets, averaged, task)
-        self.gamma_ = shares(nets, task.sizes)
+        self.beta_, self.gamma_ = label_shares(nets, task), shares(nets, task.sizes)
         uniform = 1 / task.n_classes
         self.means_ = self.gamma_.new_full((task.n_domains, task.n_classes), uniform)
 
     def losses(self, nets, batch, averaged):
-        """Yield the losses of the base, and with those of the classifier this one."""
+        """Yield the losses of the base, and with those of the classifier its own."""
         for group, named in self.base.losses(nets, batch, averaged):
             if group == "module":
-                named = {**named, "consistency": self._loss(nets, batch, averaged)}
+                named = {**named, **self._own(nets, batch, averaged)}
             yield group, named
 
-    def _loss(self, nets, batch, averaged) -> Tensor:
-        domains = batch.pool_domains
+    def _own(self, nets, batch, averaged) -> dict[str, Tensor]:
+        """Return the losses of perturbed copies, which pass the net in one batch."""
+        X, domains, n_labelled = batch.pool_X, batch.pool_domains, 0
+        if self.label_weight:
+            X = torch.cat([batch.X, X])
+            domains = torch.cat([batch.domains, domains])
+            n_labelled = len(batch.X)
         with torch.no_grad():
-            taught = self.base.predictions(averaged, batch.pool_X, domains)
-            targets = self._balanced(taught["logits"], domains)
-            perturbed = self.perturb_(batch.pool_X, batch.generator)
-        said = self.base.predictions(nets, perturbed, domains)
-        losses = consistency_losses(said["logits"], targets, self.threshold)
+            taught = self.base.predictions(averaged, batch.pool_X, batch.pool_domains)
+            targets = self._balanced(taught["logits"], batch.pool_domains)
+            perturbed = self.perturb_(X, batch.generator)
+        logits = self.base.predictions(nets, perturbed, domains)["logits"]
+        losses = consistency_losses(logits[n_labelled:], targets, self.threshold)
         rise = min(batch.progress / self.ramp, 1.0) if self.ramp else 1.0
-        return self.weight * rise * domain_mean(losses, domains, self.gamma_)
+        mean = domain_mean(losses, batch.pool_domains, self.gamma_)
+        named = {"consistency": self.weight * rise * mean}
+        if self.label_weight:
+            errors = functional.cross_entropy(
+                at_least_single(logits[:n_labelled]), batch.y, reduction="none"
+            )
+            mean = domain_mean(errors, batch.domains, self.beta_)
+            named["perturbed_v_h"] = self.label_weight * mean
+        return named
 
     def _balanced(self, taught, domains) -> Tensor:
         """Return the teacher's logits by which the net learns."""
