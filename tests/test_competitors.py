@@ -1,6 +1,7 @@
 """Methods of other papers: their formulas, and whether they do what they are for."""
 
 import math
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -14,14 +15,17 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 from skorch.dataset import ValidSplit
 
+from mdal.experiment import run
 from mdal.losses import domain_mean, v_h
 from mdal.modules import CompositeClassifier
 from mdal.net import CompositeNet
 from mdal.objectives import (
     DANN,
     MAN,
+    METHODS,
     EnergyAlignment,
     MinimaxEntropy,
+    Objective,
     Task,
     free_energy,
     get_objective,
@@ -284,6 +288,21 @@ def test_classes_are_learned_from_labelled_samples_alone(objective):
     assert values[0] == pytest.approx(values[1], rel=1e-12)
 
 
+@pytest.mark.parametrize("name", ["dann", "man", "energy_alignment", "minimax_entropy"])
+def test_the_pool_normalises_labelled_samples_in_one_batch_only(name):
+    batch = all_data()
+    for how, depends in (("separate", False), ("together", True)):
+        objective = get_objective(name, batch_norm=how)
+        nets = built(objective)
+        nets["module"].encoder.train()
+        values = []
+        for pool_X in (batch.pool_X, 3 * batch.pool_X + 1):
+            these = batch._replace(pool_X=pool_X)
+            *_, (_, named) = objective.losses(nets, these, nets)
+            values.append(named["v_h"].item())
+        assert (abs(values[0] - values[1]) > 1e-9) == depends
+
+
 @pytest.mark.parametrize("name", ["cal", "erm", "dann", "energy_alignment"])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.int8])
 def test_shares_do_not_depend_on_the_type_of_an_encoder(name, dtype):
@@ -318,6 +337,10 @@ def test_half_precision_has_the_energies_and_entropies_of_single_precision():
         (MinimaxEntropy(weight=None), "weight"),
         (EnergyAlignment(weight=-0.1), "weight=-0.1"),
         (EnergyAlignment(decay=1.5), "decay=1.5"),
+        (DANN(batch_norm="no"), "batch_norm='no'"),
+        (MAN(batch_norm="no"), "batch_norm='no'"),
+        (MinimaxEntropy(batch_norm="no"), "batch_norm='no'"),
+        (EnergyAlignment(batch_norm="no"), "batch_norm='no'"),
     ],
 )
 def test_wrong_settings_are_named(objective, message, two_far_domains):
@@ -459,6 +482,50 @@ def test_a_search_over_methods_may_set_networks_that_some_have(method):
     settings = {"domain_classifier__width": 8, "optimizer_domain_classifier__lr": 0.1}
     net = CompositeNet(method, max_epochs=1, steps_per_epoch=1, **settings)
     assert net.fit(X, np.arange(8) % 2).predict(X).shape == (8,)
+
+
+class Critic(torch.nn.Linear):
+    def __init__(self, n_features, strength=1.0):
+        super().__init__(n_features, 1)
+
+
+class Criticised(Objective):
+    """A method of somebody's own, with a network of a kind that nobody else has."""
+
+    networks: ClassVar = {"critic": Critic}
+
+    def build(self, make, task):
+        nets = super().build(make, task)
+        critic = make("critic", Critic, n_features=nets["module"].n_features)
+        return {**nets, "critic": critic}
+
+    def losses(self, nets, batch, averaged):
+        module = nets["module"]
+        z = module.embed(batch.X)
+        yield "critic", {"norm": nets["critic"](z.detach()).square().mean()}
+        errors = torch.nn.functional.cross_entropy
+        yield "module", {"v_h": errors(module.shared_logits(z), batch.y)}
+
+
+def test_a_method_with_a_name_has_its_networks_in_searches_and_experiments(
+    monkeypatch, tmp_path
+):
+    monkeypatch.setitem(METHODS, "criticised", (Criticised, {}))
+    settings = {"critic__strength": 2.0, "optimizer_critic__lr": 0.1}
+    for method in ("criticised", "erm", "cal"):
+        net = CompositeNet(method, max_epochs=1, steps_per_epoch=1, **settings)
+        net.set_params(module__depth=0).fit(np.eye(8), np.arange(8) % 2)
+        assert hasattr(net, "critic_") == (method == "criticised")
+    experiment = {
+        "dataset": {"name": "shifted_domains", "n_per_domain": 60},
+        **{"budget": 9, "rounds": 0, "seeds": [0]},
+        "net": {"max_epochs": 1, "steps_per_epoch": 1, **settings},
+        "methods": {
+            name: {"method": name, "strategy": "random", "allocation": "separate"}
+            for name in ("criticised", "erm")
+        },
+    }
+    assert len(run(experiment, tmp_path, progress=False)) == 2
 
 
 def test_without_a_domain_man_uses_shared_features_alone():

@@ -208,6 +208,22 @@ def test_a_method_may_have_another_kind_of_net():
     assert nets[1] == {"kind": "svm_text", "C": 2.0}
 
 
+def test_a_classifier_that_is_not_deep_is_told_the_method(tmp_path):
+    experiment = {
+        "dataset": {"name": "shifted_domains", "n_per_domain": 60},
+        **{"budget": 30, "rounds": 0, "seeds": [0]},
+        "net": {"kind": "logistic_regression"},
+        "methods": {
+            "even": {"method": "erm", "allocation": "separate"},
+            "by alpha": {"method": "cal"},
+        },
+    }
+    records = run(experiment, tmp_path, progress=False)
+    alpha = {record["name"]: np.array(record["alpha"]) for record in records}
+    assert np.ptp(alpha["even"]) == 0
+    assert np.ptp(alpha["by alpha"]) > 0.01
+
+
 def test_networks_of_a_method_are_in_its_configuration_alone():
     methods = {"a": {"method": "dann", "allocation": "separate"}, "b": {}}
     nets = [c["net"] for c in resolve(deep(methods=methods))]

@@ -333,8 +333,9 @@ def _net(settings: dict, method: str) -> dict:
     defaults["optimizer"] = CompositeNet().optimizer.__name__
     networks = {**_NETWORKS, **get_objective(method).networks}
     for prefix, network in networks.items():
-        parameters = inspect.signature(network).parameters
-        defaults[f"{prefix}__width"] = parameters["width"].default
+        width = inspect.signature(network).parameters.get("width")
+        if width is not None:
+            defaults[f"{prefix}__width"] = width.default
     others = [k for k in settings if k not in defaults and "__" not in k]
     if others:
         raise ValueError(

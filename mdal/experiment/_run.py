@@ -192,6 +192,7 @@ def _learner(config: dict, seed: int, number: int) -> CompositeActiveLearner:
     similarity = config.get("similarity")
     return CompositeActiveLearner(
         new_net(config),
+        method=config["method"]["name"],  # which a classifier that is not deep asks for
         strategy=made(config["strategy"], get_strategy),
         allocation=made(config["allocation"], get_budget),
         first_round=made(config["first_round"], get_strategy),

@@ -15,7 +15,7 @@ from torch.optim.swa_utils import AveragedModel
 from torch.utils.data import TensorDataset
 
 from .. import _generators
-from ..objectives import get_objective
+from ..objectives import METHODS, get_objective
 from ..streams import Batches, Rows
 
 PRECISIONS = {"bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -40,17 +40,6 @@ class ObjectiveNet(NeuralNet):
     """
 
     prefixes_ = [*NeuralNet.prefixes_, "method"]  # noqa: RUF012 (skorch copies it)
-
-    # Parameters of these are accepted by methods that do not have them, so that a
-    # search can go over methods.
-    _optional = (
-        "discriminator",
-        "domain_classifier",
-        "surrogates",
-        "optimizer_discriminator",
-        "optimizer_domain_classifier",
-        "optimizer_alpha",
-    )
 
     def initialize(self):
         """Build the networks and optimisers for the data of the last ``fit``."""
@@ -110,7 +99,7 @@ class ObjectiveNet(NeuralNet):
         return torch.amp.GradScaler(self._device().type, enabled=half)
 
     def _validate_params(self):
-        unused = set(self._optional) - set(self.prefixes_)
+        unused = _of_some_methods() - set(self.prefixes_)
         self._params_to_validate = {
             name
             for name in self._params_to_validate
@@ -306,6 +295,16 @@ class ObjectiveNet(NeuralNet):
         super().__setstate__(state)
         if asked == "auto":
             self.device = asked
+
+
+def _of_some_methods() -> set[str]:
+    """Return the prefixes of networks and optimisers that only some methods have.
+
+    The others accept them, so that a search can go over methods.
+    """
+    networks = {name for kind, _ in METHODS.values() for name in kind.networks}
+    optimizers = {f"optimizer_{name}" for name in networks}
+    return {"surrogates", "optimizer_alpha"} | networks | optimizers
 
 
 def _is_own(name: str) -> bool:

@@ -1,7 +1,7 @@
 """Composite Active Learning and its variants."""
 
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -12,9 +12,7 @@ from .._validation import check_count, check_number, check_option, resolve_alpha
 from ..modules import CompositeClassifier, ConditionalDiscriminator, Surrogates
 from ..similarity import alpha_gradient, alpha_step
 from ..tables import LOSSES, DomainTables
-from ._interface import Objective, embedded_together, label_shares
-
-BATCH_NORMS = ("separate", "together")
+from ._interface import BATCH_NORMS, Objective, embedded, label_shares
 
 
 class MultiplicativeWeights(torch.optim.Optimizer):
@@ -170,6 +168,7 @@ class CAL(Objective):
         self.table_decay = table_decay
 
     has_alpha = True
+    networks: ClassVar = {"discriminator": ConditionalDiscriminator}
 
     @property
     def needs_pool(self) -> bool:
@@ -261,7 +260,7 @@ class CAL(Objective):
         if not self.second_term:
             return module.embed(batch.X), None
         if self.batch_norm == "together":
-            return embedded_together(module, batch)
+            return embedded(module, batch, "together")
         z = module.embed(batch.X)
         with torch.set_grad_enabled(self.alignment):
             return z, module.embed(batch.pool_X)

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .._validation import check_number
+from .._validation import check_number, check_option
 from ..losses import domain_mean
 from ..modules import DomainClassifier
-from ._interface import Group, Objective, embedded_together, label_shares
+from ._interface import BATCH_NORMS, Group, Objective, embedded, label_shares
 
 
 class _ReversedGradient(torch.autograd.Function):
@@ -86,7 +86,8 @@ class DANN(Objective):
     with a classifier c of the N domains, which learns which domain i a sample of the
     pool comes from, and a weight that rises with the progress p of the training
     (:func:`ramp`). All original domains are aligned with each other. Labelled domains
-    weigh the same, as in ``erm``. A reversed gradient lets one optimiser step all.
+    weigh the same, as in ``erm``. A reversed gradient lets one optimiser step all, the
+    classifier of domains with the same settings as the others.
 
     Parameters
     ----------
@@ -94,6 +95,9 @@ class DANN(Objective):
         What w rises to.
     steepness : float, default=10.0
         Of the ramp.
+    batch_norm : {"together", "separate"}, default="together"
+        Whether labelled and pool samples pass the encoder in one batch or in two, which
+        matters where it normalises over batches, as in :class:`CAL`.
 
     References
     ----------
@@ -108,14 +112,16 @@ class DANN(Objective):
 
     networks: ClassVar = {"domain_classifier": DomainClassifier}
 
-    def __init__(self, weight=1.0, *, steepness=10.0):
+    def __init__(self, weight=1.0, *, steepness=10.0, batch_norm="together"):
         self.weight = weight
         self.steepness = steepness
+        self.batch_norm = batch_norm
 
     def check(self):
         """Raise an error if a parameter cannot be used."""
         check_number(self.weight, "weight")
         check_number(self.steepness, "steepness")
+        check_option(self.batch_norm, "batch_norm", BATCH_NORMS)
 
     def build(self, make, task):
         """Return encoder and classifier, and the classifier of domains."""
@@ -139,7 +145,7 @@ class DANN(Objective):
     def losses(self, nets, batch, averaged):
         """Yield the losses of classes and of domains."""
         module = nets["module"]
-        z, pool_z = embedded_together(module, batch)
+        z, pool_z = embedded(module, batch, self.batch_norm)
         logits = module.shared_logits(module.penultimate(z))
         weight = self.weight * ramp(batch.progress, self.steepness)
         guesses = nets["domain_classifier"](reversed_gradient(pool_z, weight))

@@ -4,9 +4,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from .._validation import check_number
+from .._validation import check_number, check_option
 from ..losses import at_least_single, domain_mean
-from ._interface import Objective, embedded_together, label_shares, penultimate_apart
+from ._interface import (
+    BATCH_NORMS,
+    Objective,
+    embedded,
+    label_shares,
+    penultimate_apart,
+)
 
 
 def free_energy(logits: Tensor) -> Tensor:
@@ -50,6 +56,9 @@ class EnergyAlignment(Objective):
         The weight w.
     decay : float, default=0.9
         A batch's part in :math:`\Delta` shrinks by this factor in every step.
+    batch_norm : {"together", "separate"}, default="together"
+        Whether labelled and pool samples pass the encoder in one batch or in two, which
+        matters where it normalises over batches, as in :class:`CAL`.
 
     Attributes
     ----------
@@ -68,14 +77,16 @@ class EnergyAlignment(Objective):
     'energy_alignment'
     """
 
-    def __init__(self, weight=0.01, *, decay=0.9):
+    def __init__(self, weight=0.01, *, decay=0.9, batch_norm="together"):
         self.weight = weight
         self.decay = decay
+        self.batch_norm = batch_norm
 
     def check(self):
         """Raise an error if a parameter cannot be used."""
         check_number(self.weight, "weight")
         check_number(self.decay, "decay", high=1)
+        check_option(self.batch_norm, "batch_norm", BATCH_NORMS)
 
     def start(self, nets, averaged, task):
         """Take the shares of the labelled domains, and forget the last energies."""
@@ -84,7 +95,7 @@ class EnergyAlignment(Objective):
     def losses(self, nets, batch, averaged):
         """Yield the loss of classes and the pool's excess of energy."""
         module = nets["module"]
-        z, pool_z = embedded_together(module, batch)
+        z, pool_z = embedded(module, batch, self.batch_norm)
         logits, pool_logits = (
             module.shared_logits(hidden)
             for hidden in penultimate_apart(module, z, pool_z)

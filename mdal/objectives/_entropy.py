@@ -3,12 +3,13 @@
 from torch import Tensor
 from torch.nn import functional
 
-from .._validation import check_number
+from .._validation import check_number, check_option
 from ..losses import at_least_single, domain_mean
 from ._dann import reversed_gradient
 from ._interface import (
+    BATCH_NORMS,
     Objective,
-    embedded_together,
+    embedded,
     label_shares,
     penultimate_apart,
 )
@@ -56,6 +57,9 @@ class MinimaxEntropy(Objective):
     ----------
     weight : float, default=0.1
         The weight w.
+    batch_norm : {"together", "separate"}, default="together"
+        Whether labelled and pool samples pass the encoder in one batch or in two, which
+        matters where it normalises over batches, as in :class:`CAL`.
 
     References
     ----------
@@ -70,12 +74,14 @@ class MinimaxEntropy(Objective):
     'minimax_entropy'
     """
 
-    def __init__(self, weight=0.1):
+    def __init__(self, weight=0.1, *, batch_norm="together"):
         self.weight = weight
+        self.batch_norm = batch_norm
 
     def check(self):
         """Raise an error if a parameter cannot be used."""
         check_number(self.weight, "weight")
+        check_option(self.batch_norm, "batch_norm", BATCH_NORMS)
 
     def start(self, nets, averaged, task):
         """Take the shares of the labelled domains."""
@@ -84,7 +90,7 @@ class MinimaxEntropy(Objective):
     def losses(self, nets, batch, averaged):
         """Yield the loss of classes and the entropy of the pool."""
         module = nets["module"]
-        z, pool_z = embedded_together(module, batch)
+        z, pool_z = embedded(module, batch, self.batch_norm)
         hidden, pool_hidden = penultimate_apart(module, z, pool_z)
         errors = functional.cross_entropy(
             module.shared_logits(hidden), batch.y, reduction="none"

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from ..modules import CompositeClassifier
 
 Nets = dict[str, nn.Module]
+BATCH_NORMS = ("separate", "together")
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,8 +277,13 @@ def shares(nets: Nets, counts: NDArray) -> Tensor:
     return counts / counts.sum()
 
 
-def embedded_together(module: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Return the features of labelled and of pool samples, normalised as one batch."""
+def embedded(module: nn.Module, batch: Batch, batch_norm: str) -> tuple[Tensor, Tensor]:
+    """Return the features of labelled and of pool samples.
+
+    The encoder normalises them as one batch ("together") or as two ("separate").
+    """
+    if batch_norm == "separate":
+        return module.embed(batch.X), module.embed(batch.pool_X)
     both = module.embed(torch.cat([batch.X, batch.pool_X]))
     return both.split([len(batch.X), len(batch.pool_X)])
 

@@ -4,10 +4,10 @@ from typing import ClassVar
 
 from torch.nn import functional
 
-from .._validation import check_number
+from .._validation import check_number, check_option
 from ..losses import domain_mean
 from ..modules import DomainClassifier, SharedPrivateClassifier
-from ._interface import Objective, embedded_together, label_shares
+from ._interface import BATCH_NORMS, Objective, embedded, label_shares
 
 
 class MAN(Objective):
@@ -29,6 +29,9 @@ class MAN(Objective):
     ----------
     weight : float, default=0.05
         The weight w.
+    batch_norm : {"together", "separate"}, default="together"
+        Whether labelled and pool samples pass the encoder in one batch or in two, which
+        matters where it normalises over batches, as in :class:`CAL`.
 
     References
     ----------
@@ -46,12 +49,14 @@ class MAN(Objective):
 
     networks: ClassVar = {"domain_classifier": DomainClassifier}
 
-    def __init__(self, weight=0.05):
+    def __init__(self, weight=0.05, *, batch_norm="together"):
         self.weight = weight
+        self.batch_norm = batch_norm
 
     def check(self):
         """Raise an error if a parameter cannot be used."""
         check_number(self.weight, "weight")
+        check_option(self.batch_norm, "batch_norm", BATCH_NORMS)
 
     def build(self, make, task):
         """Return the encoders with their classifier, and the classifier of domains."""
@@ -82,7 +87,7 @@ class MAN(Objective):
     def losses(self, nets, batch, averaged):
         """Yield the loss of the classifier of domains, then those of the others."""
         module, guess = nets["module"], nets["domain_classifier"]
-        z, pool_z = embedded_together(module, batch)
+        z, pool_z = embedded(module, batch, self.batch_norm)
         yield (
             "domain_classifier",
             {
