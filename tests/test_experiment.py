@@ -181,7 +181,7 @@ def test_experiments_can_share_methods(tmp_path):
         read_config(folder / "two.json")
 
 
-def test_parameters_of_strategies_hold_for_all_methods_that_use_them():
+def test_shared_parameters_hold_for_all_methods_that_use_them():
     methods = {
         "a": {"strategy": "energy"},
         "b": {"strategy": {"name": "energy", "share": 0.7}},
@@ -197,6 +197,15 @@ def test_parameters_of_strategies_hold_for_all_methods_that_use_them():
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             resolve(shallow(methods=methods, strategies=wrong))
+    methods = {
+        "a": {"method": "dann", "allocation": "separate"},
+        "b": {"method": {"name": "dann", "weight": 0.1}, "allocation": "separate"},
+        "c": {"method": "cal"},
+    }
+    found = resolve(deep(methods=methods, objectives={"dann": {"weight": 0.2}}))
+    assert [c["method"].get("weight") for c in found] == [0.2, 0.1, None]
+    with pytest.raises(ValueError, match="Invalid parameter 'weigth'"):
+        resolve(deep(methods=methods, objectives={"dann": {"weigth": 0.2}}))
     with pytest.raises(TypeError, match="net='svm_text'; pass a table"):
         resolve(shallow(methods={"a": {"net": "svm_text"}}))
 

@@ -25,9 +25,11 @@ PROTOCOL = 2
 
 SPLITS = ("development", "test")
 _EXPERIMENT = {
-    *("budget", "dataset", "domains", "first_budget", "methods", "net", "rounds"),
-    *("seeds", "split", "strategies", "threads"),
+    *("budget", "dataset", "domains", "first_budget", "methods", "net", "objectives"),
+    *("rounds", "seeds", "split", "strategies", "threads"),
 }
+# Parts of methods whose parameters can be set for all methods that have them.
+_SHARED = {"objectives": get_objective, "strategies": get_strategy}
 _METHOD = {"allocation", "first_round", "method", "net", "strategy"}
 _NET = (
     *("average_decay", "batch_size", "lr", "max_epochs", "pool_batch_size"),
@@ -111,12 +113,13 @@ def resolve(experiment: dict) -> list[dict]:
         and ``net``. ``net``: parameters of the net for all methods; its ``kind`` is
         "composite" (a :class:`mdal.net.CompositeNet`), "logistic_regression" or
         "svm_text". A method's own ``net`` goes before it, and one of another kind takes
-        its place. ``strategies``: parameters of strategies by name, for all methods
-        that use them. ``domains``: names of some of the data set's domains; all if it
-        is missing. ``budget``: labels in a round. ``first_budget`` (the same): in the
-        first. ``rounds`` (5): after the first. ``split`` ("test"): or "development", to
-        test on a part of the training rows. ``threads`` (1): of each run. ``seeds`` is
-        no part of a configuration.
+        its place. ``strategies`` and ``objectives``: parameters of strategies and of
+        trainings (``method``) by name, for all methods that use them. ``domains``:
+        names of some of the data set's domains; all if it is missing. ``budget``:
+        labels in a round. ``first_budget`` (the same): in the first. ``rounds`` (5):
+        after the first. ``split`` ("test"): or "development", to test on a part of the
+        training rows. ``threads`` (1): of each run. ``seeds`` is no part of a
+        configuration.
 
     Returns
     -------
@@ -154,8 +157,9 @@ def resolve(experiment: dict) -> list[dict]:
         ),
         "threads": check_count(experiment.get("threads", 1), "threads", minimum=1),
     }
-    for name, settings in _table(experiment, "strategies").items():
-        get_strategy(name).set_params(**_table({name: settings}, name))
+    for part, known in _SHARED.items():
+        for name, settings in _table(experiment, part).items():
+            known(name).set_params(**_table({name: settings}, name))
     if "domains" in experiment:
         common["domains"] = _domains(experiment["domains"])
     return [
@@ -280,18 +284,19 @@ def _without(options: dict, left_out: set) -> dict:
 
 def _method(name: str, table, experiment: dict) -> dict:
     _check_keys(table, _METHOD, f"method {name!r}")
-    strategies = {}
-    for what, default in (("strategy", "grads"), ("first_round", "random")):
-        strategy, settings = _named(table.get(what, default), what)
-        settings = {**experiment.get("strategies", {}).get(strategy, {}), **settings}
-        strategies[what] = _resolved({"name": strategy, **settings}, what, get_strategy)
-    resolved = {
-        **strategies,
-        "allocation": _resolved(
-            table.get("allocation", "optimal"), "allocation", get_budget
-        ),
-        "method": _resolved(table.get("method", "cal"), "method", get_objective),
-    }
+    resolved = {}
+    for what, default, part in (
+        ("strategy", "grads", "strategies"),
+        ("first_round", "random", "strategies"),
+        ("method", "cal", "objectives"),
+    ):
+        chosen, settings = _named(table.get(what, default), what)
+        shared = experiment.get(part, {}).get(chosen, {})
+        given = {"name": chosen, **shared, **settings}
+        resolved[what] = _resolved(given, what, _SHARED[part])
+    resolved["allocation"] = _resolved(
+        table.get("allocation", "optimal"), "allocation", get_budget
+    )
     if "perturb" in resolved["method"]:
         resolved["perturbations"] = default_strengths()
     net, own = _table(experiment, "net"), _table(table, "net")
