@@ -2,14 +2,15 @@
 
     python benchmarks/step_speed.py [--threads 2]
 
-prints three tables of ratios; in each the contenders take turns in one run:
+prints four tables of ratios; in each the contenders take turns in one run:
 
 1. a step against its limit, one forward and backward pass of encoder and heads over
    both batches plus one of the discriminator, and against the published procedure, as
    re-written here: every update passes encoder, heads and discriminator anew, and that
    of the discriminator goes back through the encoder, whose gradient is thrown away;
 2. a step within the skorch net against a bare loop of the same sub-steps;
-3. a step with 150 domains against one with 6.
+3. a step with 150 domains against one with 6;
+4. a step of CAL with consistency training against one of CAL.
 
 Sizes are the published ones: 6 domains, 100 + 100 images, width 256, discriminator 512.
 """
@@ -43,14 +44,16 @@ def data(n_domains, seed=0):
     return X, y, domains
 
 
-def composite_net(size, n_domains, n_steps):
-    """Return a function that trains the net for some steps."""
+def composite_net(size, n_domains, n_steps, method="cal"):
+    """Return a net, and a function that trains it for some steps."""
     width, discriminator_width = SIZES[size]
     X, y, domains = data(n_domains)
+    base = "" if method == "cal" else "base__"
     net = CompositeNet(
+        method,
         module__width=width,
         discriminator__width=discriminator_width,
-        method__alpha_from=0.0,
+        **{f"method__{base}alpha_from": 0.0},
         max_epochs=1,
         steps_per_epoch=n_steps,
         random_state=0,
@@ -208,7 +211,7 @@ def report(names, times):
 
 
 def main():
-    """Print the three tables."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=2)
     torch.set_num_threads(parser.parse_args().threads)
@@ -228,6 +231,8 @@ def main():
         )
         _, many = composite_net(size, 150, n_steps)
         report(("6 domains", "150 domains"), seconds((step, many), n_steps))
+        _, consistent = composite_net(size, 6, n_steps, "cal_consistency")
+        report(("CAL", "CAL with consistency"), seconds((step, consistent), n_steps))
 
 
 if __name__ == "__main__":
