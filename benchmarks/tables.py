@@ -25,7 +25,7 @@ from mdal.experiment import markdown, paired, read_config, read_records, table
 
 HERE = Path(__file__).parent
 RECORDS = HERE / "records"
-PAGES = (HERE / "README.md", HERE.parent / "README.md")
+PAGES = (HERE / "README.md", HERE / "consistency.md", HERE.parent / "README.md")
 BLOCK = re.compile(r"(<!-- table: ([^\n]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 SHARED = ("rotating_mnist_d6",)
 EXPERIMENTS = sorted(

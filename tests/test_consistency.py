@@ -125,7 +125,7 @@ def test_the_teacher_learns_nothing_and_the_base_keeps_its_losses():
     assert all(p.grad is None for p in averaged["module"].parameters())
     alone = built(base)
     expected = losses_of_module(base, alone, batch, averaged)
-    assert list(named) == [*expected, "consistency"]
+    assert list(named) == [*expected, "consistency", "perturbed_v_h"]
     for name, value in expected.items():
         assert named[name].item() == pytest.approx(value.item())
 

@@ -112,7 +112,7 @@ class Consistency(Objective):
         The probability :math:`\tau` from which the teacher is sure.
     ramp : float, default=0.2
         Part of the training in which the weight rises.
-    label_weight : float, default=0.0
+    label_weight : float, default=1.0
         The weight v of perturbed copies of labelled samples.
     balance : float, default=0.0
         How much the teacher's classes are balanced within each domain, from 0 to 1, see
@@ -141,7 +141,7 @@ class Consistency(Objective):
         weight=1.0,
         threshold=0.95,
         ramp=0.2,
-        label_weight=0.0,
+        label_weight=1.0,
         balance=0.0,
     ):
         self.base = base
