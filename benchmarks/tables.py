@@ -52,6 +52,10 @@ GROUPS = {
     "rotating_mnist_d3_3": [[0, 1, 2], [3, 4, 5]],
 }
 
+# What stands beside consistency training, and the accuracy that labels are counted for.
+WITHOUT_CONSISTENCY = ("CLUE", "CAL", "CAL + Random", "Random, separate")
+ENOUGH = 80
+
 # How many domains on each side are near otherwise, if not one: 30 degrees, as on D6.
 NEIGHBOURS = {"rotating_mnist_d30": 5}
 # Of which methods it is shown where alpha's weight is.
@@ -161,13 +165,18 @@ def against_the_best_rival(records):
     rival = best_rival(records)
     if rival is None or not any(record["name"] == "CAL" for record in records):
         return None
-    found = paired(records, "CAL", rival)
+    return comparison(records, "CAL", rival)
+
+
+def comparison(records, first, second):
+    """Return a sentence about the paired difference between two methods."""
+    found = paired(records, first, second)
     spread = ""
     if found["error"] is not None:
         spread = f" ± {found['error']:.1f} (standard error, p = {found['p']:.2g})"
     by_round = ", ".join(f"{difference:+.1f}" for difference in found["by_round"])
     return (
-        f"CAL against {rival}, averaged over rounds: {found['difference']:+.1f}"
+        f"{first} against {second}, averaged over rounds: {found['difference']:+.1f}"
         f"{spread} points (seeds: {found['seeds']}); by round {by_round}."
     )
 
@@ -201,8 +210,40 @@ def every_system():
     return markdown(list(rows.values()))
 
 
+def consistency():
+    """Return consistency training beside training without, and what it saves.
+
+    With the labels by which the mean accuracy has first reached 80 per cent, and the
+    paired difference between CAL and plain training, in each run with both.
+    """
+    name = "rotating_mnist_d6"
+    methods = read_config(HERE / "experiments" / f"{name}_consistency.toml")["methods"]
+    shown = [*methods, *WITHOUT_CONSISTENCY]
+    records = [r for r in records_of(name) if r["name"] in shown]
+    published = json.loads((HERE / "published.json").read_text())[name]
+    rows = table(records)
+    for row in rows:
+        means = {key: value[0] for key, value in row.items() if isinstance(key, int)}
+        needed, *known = _labels_needed(means), *published.get(row["method"], ())
+        if known:
+            row["published"] = f"{known[-1]:.1f}"
+            needed += f" ({_labels_needed(dict(zip(means, known, strict=False)))})"
+        row[f"labels for {ENOUGH} % (published)"] = needed
+    found = {row["method"] for row in rows}
+    pairs = [(m, f"ERM{m.removeprefix('CAL')}") for m in methods if m.startswith("CAL")]
+    compared = [comparison(records, *pair) for pair in pairs if found.issuperset(pair)]
+    return "\n\n".join([markdown(rows), *compared])
+
+
+def _labels_needed(means):
+    """Return the first number of labels with which a mean accuracy is enough."""
+    enough = [labels for labels, mean in sorted(means.items()) if mean >= ENOUGH]
+    return str(enough[0]) if enough else f"> {max(means)}"
+
+
 # Tables that are not those of one experiment: a part of one, or of several.
 OTHERS = {
+    "consistency": consistency,
     "every system": every_system,
     "main table": main_table,
     "number of domains": gains,
