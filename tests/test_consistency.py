@@ -88,6 +88,36 @@ def test_losses_by_hand():
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("temperature", [0.5, 1.0])
+def test_losses_against_sharpened_targets_are_those_of_a_slow_form(temperature):
+    rng = np.random.default_rng(0)
+    logits, taught = rng.normal(size=(2, 20, 4))
+    p = softmax(taught, axis=1)
+    targets = p ** (1 / temperature)
+    targets /= targets.sum(axis=1, keepdims=True)
+    slow = -(targets * np.log(softmax(logits, axis=1))).sum(axis=1)
+    sure = p.max(axis=1) >= 0.5
+    found = consistency_losses(*map(torch.tensor, (logits, taught)), 0.5, temperature)
+    assert 0 < sure.sum() < 20
+    np.testing.assert_allclose(found, np.where(sure, slow, 0.0))
+
+
+def test_the_temperature_of_targets_reaches_the_loss_of_the_pool():
+    nets, batch = built(Consistency(CAL(), **MOVED)), all_data()
+    found = {}
+    for temperature in (0.0, 0.5, 1.0):
+        objective = Consistency(CAL(), temperature=temperature, **MOVED)
+        built(objective)
+        named = losses_of_module(objective, nets, batch, nets)
+        found[temperature] = named["consistency"].item()
+        taught = objective.predictions(nets, batch.pool_X)["logits"]
+        moved = objective.predictions(nets, batch.pool_X + 0.3)["logits"]
+        losses = consistency_losses(moved, taught, 0.4, temperature)
+        means = [losses[batch.pool_domains == i].sum() / SIZES[i] for i in range(N)]
+        assert found[temperature] == pytest.approx(sum(means).item() / N)
+    assert len(set(found.values())) == 3
+
+
 def test_balanced_targets_are_those_of_a_slow_form():
     objective = Consistency(CAL(), balance=0.7, **MOVED)
     nets, batch = built(objective), all_data()

@@ -45,16 +45,19 @@ def balanced(logits: Tensor, means: Tensor, strength: float) -> Tensor:
     return at_least_single(logits) - strength * means.clamp(min=1e-6).log()
 
 
-def consistency_losses(logits: Tensor, taught: Tensor, threshold: float) -> Tensor:
+def consistency_losses(
+    logits: Tensor, taught: Tensor, threshold: float, temperature: float = 0.0
+) -> Tensor:
     r"""Return the loss of each sample against what a teacher is sure of.
 
     .. math::
 
-        \mathbb{1}[\max_y \bar p_y(x) \ge \tau] \, L_Y(h(e(x')), \hat y), \qquad
-        \hat y = \arg\max_y \bar p_y(x)
+        - \mathbb{1}[\max_y \bar p_y(x) \ge \tau] \sum_y q_y(x) \log h_y(e(x')), \qquad
+        q_y(x) \propto \bar p_y(x)^{1 / T}
 
     with a sample x, its perturbed copy x', and the teacher's probabilities
-    :math:`\bar p`.
+    :math:`\bar p`. Targets q are the teacher's with a temperature T of 1, sharper below
+    it, and the one class :math:`\arg\max_y \bar p_y(x)` at 0.
 
     Parameters
     ----------
@@ -64,6 +67,8 @@ def consistency_losses(logits: Tensor, taught: Tensor, threshold: float) -> Tens
         The teacher's logits of the samples themselves.
     threshold : float
         The probability :math:`\tau` from which the teacher is sure.
+    temperature : float, default=0.0
+        The temperature T of the targets.
 
     Returns
     -------
@@ -78,7 +83,10 @@ def consistency_losses(logits: Tensor, taught: Tensor, threshold: float) -> Tens
     >>> consistency_losses(torch.zeros(2, 2), taught, 0.95).round(decimals=3)
     tensor([0.6930, 0.0000])
     """
-    sure, target = at_least_single(taught.detach()).softmax(dim=1).max(dim=1)
+    taught = at_least_single(taught.detach())
+    sure, target = taught.softmax(dim=1).max(dim=1)
+    if temperature > 0:
+        target = (taught / temperature).softmax(dim=1)
     losses = functional.cross_entropy(at_least_single(logits), target, reduction="none")
     return torch.where(sure >= threshold, losses, losses.new_zeros(()))
 
@@ -92,13 +100,13 @@ class Consistency(Objective):
 
     .. math::
 
-        \min \; \mathrm{base} + w(p) \, \frac{1}{N} \sum_i \mathbb{E}^{O_i}\big[
-        \mathbb{1}[\max_y \bar p_y(x) \ge \tau] \, L_Y(h(e(x')), \hat y)\big]
+        \min \; \mathrm{base}
+        + w(p) \, \frac{1}{N} \sum_i \mathbb{E}^{O_i}[\ell(h(e(x')), \bar p(x))]
         + v \, \frac{1}{M} \sum_j \mathbb{E}^{L_j}[L_Y(h(e(x')), y)]
 
-    with the loss of :func:`consistency_losses`, and a weight w that rises in proportion
-    to the progress p of the training until p is `ramp`. The last sum, over the M
-    domains that have labels, is of perturbed copies of labelled samples.
+    with the loss :math:`\ell` of :func:`consistency_losses`, and a weight w that rises
+    in proportion to the progress p of the training until p is `ramp`. The last sum,
+    over the M domains that have labels, is of perturbed copies of labelled samples.
 
     Parameters
     ----------
@@ -110,6 +118,9 @@ class Consistency(Objective):
         What w rises to.
     threshold : float, default=0.95
         The probability :math:`\tau` from which the teacher is sure.
+    temperature : float, default=0.0
+        The temperature T of the targets: 0 is the class that the teacher is sure of, 1
+        all that it says.
     ramp : float, default=0.2
         Part of the training in which the weight rises.
     label_weight : float, default=1.0
@@ -140,6 +151,7 @@ class Consistency(Objective):
         perturb="auto",
         weight=1.0,
         threshold=0.95,
+        temperature=0.0,
         ramp=0.2,
         label_weight=1.0,
         balance=0.0,
@@ -148,6 +160,7 @@ class Consistency(Objective):
         self.perturb = perturb
         self.weight = weight
         self.threshold = threshold
+        self.temperature = temperature
         self.ramp = ramp
         self.label_weight = label_weight
         self.balance = balance
@@ -170,6 +183,7 @@ class Consistency(Objective):
         get_perturbation(self.perturb, (1, 1))
         check_number(self.weight, "weight")
         check_number(self.threshold, "threshold", high=1)
+        check_number(self.temperature, "temperature")
         check_number(self.ramp, "ramp", high=1)
         check_number(self.label_weight, "label_weight")
         check_number(self.balance, "balance", high=1)
@@ -209,7 +223,9 @@ class Consistency(Objective):
             targets = self._balanced(taught["logits"], batch.pool_domains)
             perturbed = self.perturb_(X, batch.generator)
         logits = self.base.predictions(nets, perturbed, domains)["logits"]
-        losses = consistency_losses(logits[n_labelled:], targets, self.threshold)
+        losses = consistency_losses(
+            logits[n_labelled:], targets, self.threshold, self.temperature
+        )
         rise = min(batch.progress / self.ramp, 1.0) if self.ramp else 1.0
         mean = domain_mean(losses, batch.pool_domains, self.gamma_)
         named = {"consistency": self.weight * rise * mean}
