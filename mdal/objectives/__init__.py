@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from .._validation import check_option
 from ._cal import CAL, MultiplicativeWeights
+from ._consistency import TARGETS as TARGETS
 from ._consistency import Consistency, balanced, consistency_losses
 from ._dann import DANN, ramp, reversed_gradient
 from ._energy import EnergyAlignment, free_energy

@@ -105,7 +105,9 @@ class CAL(Objective):
         Whether labelled and pool samples pass the encoder in one batch or in two, as
         published, which matters where it normalises over batches. In two, the
         discriminator can tell them apart by what the normalisation has done to each
-        and, in prediction, sees features unlike those that it was trained on.
+        and, in prediction, sees features unlike those that it was trained on. Without
+        the second term there is a pool in the batch only if something around this
+        objective asks for it, as :class:`Consistency` does.
     max_pairs : int, default=2000
         The discriminator sees every labelled sample of a batch with every domain. If
         there are more such pairs than this, it sees a sample of them, weighted so
@@ -257,11 +259,11 @@ class CAL(Objective):
 
     def _features(self, module, batch) -> tuple[Tensor, Tensor | None]:
         """Return the features of the labelled and of the pool samples."""
-        if not self.second_term:
-            return module.embed(batch.X), None
-        if self.batch_norm == "together":
+        if self.batch_norm == "together" and batch.pool_X is not None:
             return embedded(module, batch, "together")
         z = module.embed(batch.X)
+        if not self.second_term:
+            return z, None
         with torch.set_grad_enabled(self.alignment):
             return z, module.embed(batch.pool_X)
 

@@ -1,5 +1,7 @@
 """Consistency: the same answer for a sample of the pool and for a perturbed copy."""
 
+import math
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -9,6 +11,11 @@ from ..losses import at_least_single, domain_mean
 from ..perturbations import get_perturbation
 from ._interface import Objective, label_shares, shares
 
+# Which samples the teacher teaches, and how sharply, where nobody says otherwise.
+TARGETS = {
+    "images": {"threshold": 0.8, "temperature": 0.0},
+    "vectors": {"threshold": 0.0, "temperature": 1.0},
+}
 _DECAY = 0.95  # of the mean predictions, in each step
 
 
@@ -116,11 +123,13 @@ class Consistency(Objective):
         Makes perturbed samples, see :func:`mdal.perturbations.get_perturbation`.
     weight : float, default=1.0
         What w rises to.
-    threshold : float, default=0.95
-        The probability :math:`\tau` from which the teacher is sure.
-    temperature : float, default=0.0
+    threshold : float, default=None
+        The probability :math:`\tau` from which the teacher is sure. None is 0.8 for
+        images, and for vectors 0: it then teaches all samples.
+    temperature : float, default=None
         The temperature T of the targets: 0 is the class that the teacher is sure of, 1
-        all that it says.
+        all that it says. None is 0 for images and 1 for vectors, of which a teacher is
+        often sure without being right.
     ramp : float, default=0.2
         Part of the training in which the weight rises.
     label_weight : float, default=1.0
@@ -150,8 +159,8 @@ class Consistency(Objective):
         *,
         perturb="auto",
         weight=1.0,
-        threshold=0.95,
-        temperature=0.0,
+        threshold=None,
+        temperature=None,
         ramp=0.2,
         label_weight=1.0,
         balance=0.0,
@@ -182,15 +191,22 @@ class Consistency(Objective):
         self.base.check()
         get_perturbation(self.perturb, (1, 1))
         check_number(self.weight, "weight")
-        check_number(self.threshold, "threshold", high=1)
-        check_number(self.temperature, "temperature")
+        for name, value in self._given().items():
+            check_number(value, name, high={"threshold": 1}.get(name, math.inf))
         check_number(self.ramp, "ramp", high=1)
         check_number(self.label_weight, "label_weight")
         check_number(self.balance, "balance", high=1)
 
+    def _given(self) -> dict[str, float]:
+        """Return threshold and temperature, where they are not left to the shape."""
+        given = {"threshold": self.threshold, "temperature": self.temperature}
+        return {name: value for name, value in given.items() if value is not None}
+
     def build(self, make, task):
         """Return the networks of the base."""
         self.perturb_ = get_perturbation(self.perturb, task.shape)
+        kind = "vectors" if len(task.shape) == 1 else "images"
+        self.targets_ = {**TARGETS[kind], **self._given()}
         return self.base.build(make, task)
 
     def groups(self, nets):
@@ -223,9 +239,7 @@ class Consistency(Objective):
             targets = self._balanced(taught["logits"], batch.pool_domains)
             perturbed = self.perturb_(X, batch.generator)
         logits = self.base.predictions(nets, perturbed, domains)["logits"]
-        losses = consistency_losses(
-            logits[n_labelled:], targets, self.threshold, self.temperature
-        )
+        losses = consistency_losses(logits[n_labelled:], targets, **self.targets_)
         rise = min(batch.progress / self.ramp, 1.0) if self.ramp else 1.0
         mean = domain_mean(losses, batch.pool_domains, self.gamma_)
         named = {"consistency": self.weight * rise * mean}
