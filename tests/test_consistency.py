@@ -6,8 +6,8 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from objective_cases import COUNTS, SIZES, N, all_data, built
-from scipy.special import softmax
+from objective_cases import COUNTS, N_CLASSES, N_INPUTS, SIZES, N, all_data, built
+from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 from sklearn.datasets import make_moons
 
@@ -17,6 +17,7 @@ from mdal.objectives import (
     CAL,
     MAN,
     Consistency,
+    Task,
     balanced,
     consistency_losses,
     get_objective,
@@ -116,6 +117,63 @@ def test_the_temperature_of_targets_reaches_the_loss_of_the_pool():
         means = [losses[batch.pool_domains == i].sum() / SIZES[i] for i in range(N)]
         assert found[temperature] == pytest.approx(sum(means).item() / N)
     assert len(set(found.values())) == 3
+
+
+@pytest.mark.parametrize(
+    ("shape", "given", "expected"),
+    [
+        ((1, 8, 8), {}, {"threshold": 0.8, "temperature": 0.0}),
+        ((8, 8), {"temperature": 0.5}, {"threshold": 0.8, "temperature": 0.5}),
+        ((N_INPUTS,), {}, {"threshold": 0.0, "temperature": 1.0}),
+        ((N_INPUTS,), {"threshold": 0.9}, {"threshold": 0.9, "temperature": 1.0}),
+    ],
+)
+def test_targets_suit_the_shape_of_samples_unless_they_are_given(
+    shape, given, expected
+):
+    objective = Consistency(CAL(), **given)
+    task = Task(shape, N_CLASSES, COUNTS, SIZES)
+    objective.build(lambda name, default, **settings: default(**settings), task)
+    assert objective.targets_ == expected
+    assert set(objective.get_params()) == set(Consistency(CAL()).get_params())
+
+
+def test_vectors_are_taught_all_that_the_teacher_says():
+    objective = Consistency(CAL(), perturb=MOVED["perturb"])
+    nets, batch = built(objective), all_data()
+    found = losses_of_module(objective, nets, batch, nets)["consistency"]
+    with torch.no_grad():
+        said, learned = (
+            objective.predictions(nets, X)["logits"].numpy()
+            for X in (batch.pool_X, batch.pool_X + 0.3)
+        )
+    slow = -(softmax(said, axis=1) * log_softmax(learned, axis=1)).sum(axis=1)
+    means = [slow[batch.pool_domains.numpy() == i].sum() / SIZES[i] for i in range(N)]
+    assert found.item() == pytest.approx(np.mean(means))
+
+
+def normalised_over_batches(method, **settings):
+    """Losses of a classifier whose batch normalisation is in training."""
+    objective = Consistency(get_objective(method, **settings), **MOVED)
+    nets, batch = built(objective), all_data()
+    nets["module"].train()
+    averaged = built(clone(objective))
+    return losses_of_module(objective, nets, batch, averaged)
+
+
+def test_plain_training_normalises_labelled_samples_with_the_pool_if_there_is_one():
+    together = normalised_over_batches("erm")
+    beside_a_discriminator = normalised_over_batches("cal_fa", lambda_d=0.0)
+    for name, value in together.items():
+        assert value.item() == pytest.approx(beside_a_discriminator[name].item())
+    apart = normalised_over_batches("erm", batch_norm="separate")
+    base = get_objective("erm")
+    nets, batch = built(base), all_data()
+    nets["module"].train()
+    alone = batch._replace(pool_X=None, pool_domains=None)
+    expected = losses_of_module(base, nets, alone, nets)["v_h"].item()
+    assert apart["v_h"].item() == pytest.approx(expected)
+    assert together["v_h"].item() != pytest.approx(expected, rel=1e-3)
 
 
 def test_balanced_targets_are_those_of_a_slow_form():
@@ -260,6 +318,7 @@ def test_repetition_is_exact(two_far_domains):
     [
         ({"weight": -1}, ValueError, "weight=-1 is out of range"),
         ({"threshold": 2}, ValueError, "threshold=2 is out of range"),
+        ({"temperature": -1}, ValueError, "temperature=-1 is out of range"),
         ({"balance": 1.5}, ValueError, "balance=1.5 is out of range"),
         ({"label_weight": -1}, ValueError, "label_weight=-1 is out of range"),
         ({"ramp": "slow"}, TypeError, "ramp='slow' is of type str"),

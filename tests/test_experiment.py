@@ -31,6 +31,7 @@ from mdal.experiment import (
 from mdal.experiment._run import _learner, _loaded
 from mdal.learner import CompositeActiveLearner
 from mdal.objectives import get_objective, objective_names
+from mdal.objectives._consistency import _TARGETS
 from mdal.perturbations import image_jitter
 from mdal.strategies import get_strategy, strategy_names
 
@@ -135,12 +136,16 @@ def test_every_method_can_be_in_a_configuration(name):
     assert config["method"]["name"] == name
 
 
-def test_other_default_strengths_of_perturbations_are_another_configuration(
-    monkeypatch,
+@pytest.mark.parametrize(
+    ("defaults", "name"),
+    [(image_jitter.__kwdefaults__, "shift"), (_TARGETS["images"], "threshold")],
+)
+def test_other_defaults_of_consistency_are_another_configuration(
+    defaults, name, monkeypatch
 ):
     methods = {"it": {"method": "cal_consistency"}, "plain": {"method": "cal"}}
     before = resolve(deep(methods=methods))
-    monkeypatch.setitem(image_jitter.__kwdefaults__, "shift", 0.3)
+    monkeypatch.setitem(defaults, name, 0.3)
     after = resolve(deep(methods=methods))
     assert config_hash(before[0]) != config_hash(after[0])
     assert config_hash(before[1]) == config_hash(after[1])

@@ -14,7 +14,7 @@ from ..budget import get_budget
 from ..datasets import dataset_options
 from ..modules import SIZES, CompositeClassifier, ConditionalDiscriminator
 from ..net import CompositeNet
-from ..objectives import TARGETS, get_objective
+from ..objectives import default_targets, get_objective
 from ..perturbations import default_strengths
 from ..similarity import KernelMeanSimilarity
 from ..strategies import get_strategy
@@ -299,7 +299,7 @@ def _method(name: str, table, experiment: dict) -> dict:
     )
     if "perturb" in resolved["method"]:
         resolved["perturbations"] = default_strengths()
-        resolved["targets"] = TARGETS
+        resolved["targets"] = default_targets()
     net, own = _table(experiment, "net"), _table(table, "net")
     if _kind(own, default=_kind(net)) != _kind(net):
         net = {}

@@ -9,8 +9,12 @@ from sklearn.base import clone
 
 from .._validation import check_option
 from ._cal import CAL, MultiplicativeWeights
-from ._consistency import TARGETS as TARGETS
-from ._consistency import Consistency, balanced, consistency_losses
+from ._consistency import (
+    Consistency,
+    balanced,
+    consistency_losses,
+    default_targets,
+)
 from ._dann import DANN, ramp, reversed_gradient
 from ._energy import EnergyAlignment, free_energy
 from ._entropy import MinimaxEntropy, mean_entropy
@@ -31,6 +35,7 @@ __all__ = [  # noqa: RUF022 (in plain order, like every other)
     "Task",
     "balanced",
     "consistency_losses",
+    "default_targets",
     "free_energy",
     "get_objective",
     "mean_entropy",

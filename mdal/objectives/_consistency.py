@@ -11,12 +11,28 @@ from ..losses import at_least_single, domain_mean
 from ..perturbations import get_perturbation
 from ._interface import Objective, label_shares, shares
 
-# Which samples the teacher teaches, and how sharply, where nobody says otherwise.
-TARGETS = {
+_TARGETS = {
     "images": {"threshold": 0.8, "temperature": 0.0},
     "vectors": {"threshold": 0.0, "temperature": 1.0},
 }
 _DECAY = 0.95  # of the mean predictions, in each step
+
+
+def default_targets() -> dict[str, dict[str, float]]:
+    """Return which samples a teacher teaches, and how sharply, by their shape.
+
+    Returns
+    -------
+    dict of str to dict of str to float
+        What the settings of :class:`Consistency` are where nobody says otherwise.
+
+    Examples
+    --------
+    >>> from mdal.objectives import default_targets
+    >>> default_targets()["vectors"]
+    {'threshold': 0.0, 'temperature': 1.0}
+    """
+    return {kind: dict(settings) for kind, settings in _TARGETS.items()}
 
 
 def balanced(logits: Tensor, means: Tensor, strength: float) -> Tensor:
@@ -206,7 +222,7 @@ class Consistency(Objective):
         """Return the networks of the base."""
         self.perturb_ = get_perturbation(self.perturb, task.shape)
         kind = "vectors" if len(task.shape) == 1 else "images"
-        self.targets_ = {**TARGETS[kind], **self._given()}
+        self.targets_ = {**_TARGETS[kind], **self._given()}
         return self.base.build(make, task)
 
     def groups(self, nets):
