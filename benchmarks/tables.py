@@ -55,6 +55,7 @@ GROUPS = {
 # What stands beside consistency training, and the accuracy that labels are counted for.
 WITHOUT_CONSISTENCY = ("CLUE", "CAL", "CAL + Random", "Random, separate")
 ENOUGH = 80
+ON_VECTORS = ("CAL + consistency", "ERM + consistency", "CAL", "Random, separate")
 
 # How many domains on each side are near otherwise, if not one: 30 degrees, as on D6.
 NEIGHBOURS = {"rotating_mnist_d30": 5}
@@ -235,6 +236,22 @@ def consistency():
     return "\n\n".join([markdown(rows), *compared])
 
 
+def consistency_on_vectors():
+    """Return consistency training beside training without, on the sets of features."""
+    parts = []
+    for name in ("office_caltech", "vader4"):
+        records = [r for r in records_of(name) if r["name"] in ON_VECTORS]
+        found = {record["name"] for record in records}
+        pairs = [("CAL + consistency", rival) for rival in ON_VECTORS]
+        compared = [
+            comparison(records, *pair)
+            for pair in pairs
+            if pair[0] != pair[1] and found.issuperset(pair)
+        ]
+        parts += [f"{AVERAGED[name]}:", markdown(table(records)), *compared]
+    return "\n\n".join(parts)
+
+
 def _labels_needed(means):
     """Return the first number of labels with which a mean accuracy is enough."""
     enough = [labels for labels, mean in sorted(means.items()) if mean >= ENOUGH]
@@ -244,6 +261,7 @@ def _labels_needed(means):
 # Tables that are not those of one experiment: a part of one, or of several.
 OTHERS = {
     "consistency": consistency,
+    "consistency on vectors": consistency_on_vectors,
     "every system": every_system,
     "main table": main_table,
     "number of domains": gains,

@@ -211,6 +211,16 @@ def test_the_share_of_weight_near_the_diagonal_by_hand():
         assert line == f"| 150 | {near:.2f} | {near:.2f} | {near:.2f} |"
 
 
+def test_labels_are_counted_up_to_the_first_round_that_is_good_enough():
+    tables = script("tables")
+    for means, needed in (
+        ({150: 79.9, 300: 80.0, 450: 79.0}, "300"),
+        ({150: 80.1}, "150"),
+        ({150: 60.0, 300: 79.9}, "> 300"),
+    ):
+        assert tables._labels_needed(means) == needed
+
+
 def test_the_pages_have_the_tables_of_the_records():
     tables = script("tables")
     for page in tables.PAGES:

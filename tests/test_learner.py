@@ -1176,3 +1176,39 @@ def test_no_warning_is_given_without_reason(net, three_domains):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         learner(net).fit(X, domains, y_mask).query()
+
+
+class Pixels(torch.nn.Module):
+    """An encoder of the user's."""
+
+    n_features = 4
+
+    def forward(self, x):
+        return x.flatten(1)[:, :4]
+
+
+@pytest.mark.parametrize(
+    ("shape", "settings", "expected"),
+    [
+        ((1, 6, 6), {}, "cal_consistency"),
+        ((6, 6), {}, "cal_consistency"),
+        ((6,), {}, "cal"),
+        ((6, 6), {"net__module__encoder": Pixels()}, "cal"),
+        ((6, 6), {"method": "cal"}, "cal"),
+        ((6, 6), {"net__method": "erm", "allocation": "separate"}, "erm"),
+    ],
+)
+def test_the_method_suits_the_samples_unless_it_is_given(shape, settings, expected):
+    rng = np.random.default_rng(0)
+    X, domains = rng.normal(size=(24, *shape)).astype("f"), np.repeat([0, 1], 12)
+    y_mask = np.where(np.arange(24) % 3 == 0, np.arange(24) % 2, -1)
+    made = CompositeActiveLearner(quick_net(), lambda_d=0.25, random_state=0)
+    made.set_params(**settings).fit(X, domains, y_mask)
+    assert made.net_.method == expected
+    if expected.startswith("cal"):
+        assert (
+            vars(made.net_.objective_).get("base", made.net_.objective_).lambda_d
+            == 0.25
+        )
+    assert made.get_params()["method"] == settings.get("method", "auto")
+    assert len(made.query(4)) == 4

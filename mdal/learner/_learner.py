@@ -66,9 +66,11 @@ class CompositeActiveLearner(
         needs a method that estimates alpha. With
         "error", `fit` trains another net without a fifth of the labels, to measure
         errors; where there are none, domains get the same.
-    method : str or Objective, default="cal"
-        What the net minimises, see :func:`mdal.objectives.get_objective`. A method
-        other than "cal" that is set in `net` wins.
+    method : str or Objective, default="auto"
+        What the net minimises, see :func:`mdal.objectives.get_objective`. "auto" is
+        "cal_consistency" for images that pass the net's own encoder (samples of two
+        or three dimensions), because it is worth many labels there, and otherwise
+        "cal", the paper's method. One other than "cal" that is set in `net` wins.
     lambda_d : float, default=1.0
         The weight of the distance between domains and surrogates. A
         ``method__lambda_d`` that is set in `net` wins, a method that is an object keeps
@@ -153,7 +155,7 @@ class CompositeActiveLearner(
         strategy="grads",
         budget_per_round=100,
         allocation="optimal",
-        method="cal",
+        method="auto",
         lambda_d=1.0,
         classes=None,
         similarity=None,
@@ -283,7 +285,7 @@ class CompositeActiveLearner(
         if pool.labelled.any():
             learned |= self._train(pool, seeds)
         else:
-            new_net(self, seeds[0])  # what is wrong with it is said at once
+            new_net(self, seeds[0], pool.shape)  # what is wrong is said at once
         learned["history_"] = history(vars(self), learned)
         learned["budget_"] = None
         if self.budget_per_round is not None:

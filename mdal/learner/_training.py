@@ -30,7 +30,7 @@ class StartedAnewWarning(UserWarning):
     """
 
 
-def new_net(learner, seed: int):
+def new_net(learner, seed: int, shape: tuple[int, ...]):
     """Return a net to train, with what the learner says about it; all is checked."""
     given = learner.net
     if isinstance(given, type):
@@ -50,24 +50,40 @@ def new_net(learner, seed: int):
             "such as mdal.similarity.AdversarialSimilarity()"
         )
     net = CompositeNet() if given is None else clone(given)
+    method = method_for(learner.method, net, shape)
     if isinstance(net, CompositeNet):
-        return _new_deep_net(learner, net, seed)
+        return _new_deep_net(learner, net, method, seed)
     if has_fit_parameter(net, "domains"):
-        get_objective(learner.method)  # which has no part, but must not be nonsense
+        get_objective(method)  # which has no part, but must not be nonsense
         _check_alpha_is_known(learner, False, f"net={net!r}")
         return DomainAwareClassifier(net, random_state=seed)
     check_classifier(net, "net")
     return AlphaWeightedClassifier(
         net,
         learner.similarity,
-        learn_alpha=_check_shallow_method(learner.method) == "cal",
+        learn_alpha=_check_shallow_method(method) == "cal",
         random_state=seed,
     )
 
 
-def _new_deep_net(learner, net: CompositeNet, seed: int) -> CompositeNet:
+def method_for(method, net, shape: tuple[int, ...]):
+    """Return the method that "auto" stands for, and any other as it is.
+
+    It is consistency training for images that pass the library's own encoder. What a
+    network of the user's takes may look like an image and be something else, which a
+    small move or change of size would spoil.
+    """
+    if not isinstance(method, str) or method != "auto":
+        return method
+    own = isinstance(net, CompositeNet) and (
+        net.module is None and "module__encoder" not in net.get_params()
+    )
+    return "cal_consistency" if own and len(shape) in (2, 3) else "cal"
+
+
+def _new_deep_net(learner, net: CompositeNet, method, seed: int) -> CompositeNet:
     if net.method == CompositeNet().method:
-        net.set_params(method=learner.method)
+        net.set_params(method=method)
     objective = get_objective(net.method)
     for name in objective.get_params():
         weight = f"method__{name}"
@@ -104,14 +120,14 @@ def _check_shallow_method(method) -> str:
 
 def trained(learner, pool: Pool, seed: int, labels: NDArray):
     """Return a net that was trained on these labels, from new weights."""
-    net = new_net(learner, seed)
+    net = new_net(learner, seed, pool.shape)
     return net.fit(pool.X, labels, domains=pool.names[pool.domains])
 
 
 def trained_on(learner, pool: Pool, seed: int):
     """Return the learner's last net, trained on; or a new one, where it cannot be."""
     last = getattr(learner, "net_", None)
-    net = new_net(learner, seed)
+    net = new_net(learner, seed, pool.shape)
     if isinstance(net, CompositeNet) and isinstance(last, CompositeNet):
         changed = [
             what

@@ -117,9 +117,10 @@ def consistency_losses(
 class Consistency(Objective):
     r"""Another method, and the same answer for perturbed samples of the pool.
 
-    The net with averaged weights, which predicts, is the teacher: where it is sure of a
-    sample's class, the net learns that class for a perturbed copy of the sample, so
-    that the unlabelled part of the pool is trained on, too.
+    The net with averaged weights, which predicts, is the teacher. Where it is sure of
+    an image's class, the net learns that class for a perturbed copy of the image; for a
+    perturbed copy of a vector it learns all that the teacher says, sure or not. So the
+    unlabelled part of the pool is trained on, too.
 
     .. math::
 

@@ -121,7 +121,7 @@ class Session:
         total=None,
         strategy="grads",
         allocation="optimal",
-        method="cal",
+        method="auto",
         net="composite",
         max_epochs=30,
         rule="raise",
