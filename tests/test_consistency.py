@@ -123,9 +123,11 @@ def test_the_temperature_of_targets_reaches_the_loss_of_the_pool():
     ("shape", "given", "expected"),
     [
         ((1, 8, 8), {}, {"threshold": 0.8, "temperature": 0.0}),
-        ((8, 8), {"temperature": 0.5}, {"threshold": 0.8, "temperature": 0.5}),
+        ((8, 8), {"temperature": 0.5}, {"threshold": 0.0, "temperature": 0.5}),
+        ((8, 8), {"threshold": 0.9}, {"threshold": 0.9, "temperature": 0.0}),
         ((N_INPUTS,), {}, {"threshold": 0.0, "temperature": 1.0}),
         ((N_INPUTS,), {"threshold": 0.9}, {"threshold": 0.9, "temperature": 1.0}),
+        ((N_INPUTS,), {"temperature": 0.0}, {"threshold": 0.8, "temperature": 0.0}),
     ],
 )
 def test_targets_suit_the_shape_of_samples_unless_they_are_given(
@@ -135,7 +137,8 @@ def test_targets_suit_the_shape_of_samples_unless_they_are_given(
     task = Task(shape, N_CLASSES, COUNTS, SIZES)
     objective.build(lambda name, default, **settings: default(**settings), task)
     assert objective.targets_ == expected
-    assert set(objective.get_params()) == set(Consistency(CAL()).get_params())
+    for name in expected:  # what the user has set, or has not, stays as it is
+        assert getattr(objective, name) == given.get(name)
 
 
 def test_vectors_are_taught_all_that_the_teacher_says():

@@ -31,6 +31,7 @@ from mdal.learner import Allocation, MinusOneIsAClassWarning, StartedAnewWarning
 from mdal.learner._allocation import hold_out
 from mdal.learner._pool import Pool
 from mdal.model_selection import ActivePipeline, DomainScorer, LabelledKFold
+from mdal.modules import CompositeClassifier
 from mdal.net import CompositeNet
 from mdal.objectives import CAL
 from mdal.strategies import FewerSamplesWarning, Margin, Mixture, PoolView
@@ -1178,6 +1179,10 @@ def test_no_warning_is_given_without_reason(net, three_domains):
         learner(net).fit(X, domains, y_mask).query()
 
 
+class OwnClassifier(CompositeClassifier):
+    """A network of the user's."""
+
+
 class Pixels(torch.nn.Module):
     """An encoder of the user's."""
 
@@ -1194,6 +1199,11 @@ class Pixels(torch.nn.Module):
         ((6, 6), {}, "cal_consistency"),
         ((6,), {}, "cal"),
         ((6, 6), {"net__module__encoder": Pixels()}, "cal"),
+        ((6, 6), {"net__module__encoder": None}, "cal_consistency"),
+        ((6, 6), {"net__module": CompositeClassifier}, "cal_consistency"),
+        ((6, 6), {"net__module": OwnClassifier}, "cal"),
+        ((1, 2, 6, 6), {"net__module__encoder": Pixels()}, "cal"),
+        ((6, 6), {"net__method__complexity": "mean"}, "cal"),
         ((6, 6), {"method": "cal"}, "cal"),
         ((6, 6), {"net__method": "erm", "allocation": "separate"}, "erm"),
     ],

@@ -100,7 +100,11 @@ def _add_init(steps) -> None:
     init.add_argument("--total", type=int, help="labels in all; rounds end there")
     init.add_argument("--strategy", default="grads", help="mdal strategies lists them")
     init.add_argument("--allocation", default="optimal", help="optimal, separate, ...")
-    init.add_argument("--method", default="auto", help="what a net is trained for")
+    init.add_argument(
+        "--method",
+        default="auto",
+        help="what a net is trained for (auto: cal, with consistency for images)",
+    )
     init.add_argument("--net", choices=NETS, default="composite")
     init.add_argument("--max-epochs", type=int, default=30, help="of the net (30)")
     init.add_argument("--rule", choices=RULES, default="raise", help=_RULE)

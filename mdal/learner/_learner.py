@@ -68,9 +68,10 @@ class CompositeActiveLearner(
         errors; where there are none, domains get the same.
     method : str or Objective, default="auto"
         What the net minimises, see :func:`mdal.objectives.get_objective`. "auto" is
-        "cal_consistency" for images that pass the net's own encoder (samples of two
-        or three dimensions), because it is worth many labels there, and otherwise
-        "cal", the paper's method. One other than "cal" that is set in `net` wins.
+        "cal_consistency" for images (samples of two or three dimensions), because it
+        is worth many labels there, and otherwise "cal", the paper's method; also "cal"
+        with an encoder of yours, or with settings ``method__...`` in `net`. A method
+        other than "cal" that is set in `net` wins.
     lambda_d : float, default=1.0
         The weight of the distance between domains and surrogates. A
         ``method__lambda_d`` that is set in `net` wins, a method that is an object keeps

@@ -13,6 +13,7 @@ from .._validation import check_number
 from ..bounds import Bound, error_bound, lambda_bound
 from ..budget import OptimalBudget, get_budget
 from ..divergence import hdh_distances
+from ..modules import CompositeClassifier
 from ..net import CompositeNet, NotFiniteError
 from ..objectives import get_objective
 from ._pool import Pool
@@ -69,16 +70,27 @@ def new_net(learner, seed: int, shape: tuple[int, ...]):
 def method_for(method, net, shape: tuple[int, ...]):
     """Return the method that "auto" stands for, and any other as it is.
 
-    It is consistency training for images that pass the library's own encoder. What a
-    network of the user's takes may look like an image and be something else, which a
-    small move or change of size would spoil.
+    It is consistency training for images that pass the library's own encoder, by a net
+    that says nothing about its method. What a network of the user's takes may look
+    like an image and be something else, which a small move or change of size would
+    spoil; and settings such as ``method__lambda_d`` are those of "cal".
     """
     if not isinstance(method, str) or method != "auto":
         return method
-    own = isinstance(net, CompositeNet) and (
-        net.module is None and "module__encoder" not in net.get_params()
+    images = len(shape) in (2, 3)
+    return "cal_consistency" if images and _is_as_made(net) else "cal"
+
+
+def _is_as_made(net) -> bool:
+    """Return whether nobody has set a net's method, or given it a network."""
+    if not isinstance(net, CompositeNet):
+        return False
+    given = net.get_params()
+    return (
+        given["module"] in (None, CompositeClassifier)
+        and given.get("module__encoder") is None
+        and not any(name.startswith("method__") for name in given)
     )
-    return "cal_consistency" if own and len(shape) in (2, 3) else "cal"
 
 
 def _new_deep_net(learner, net: CompositeNet, method, seed: int) -> CompositeNet:

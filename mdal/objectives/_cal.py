@@ -174,7 +174,7 @@ class CAL(Objective):
 
     @property
     def needs_pool(self) -> bool:
-        """Whether there is a discriminator, which is all that looks at the pool."""
+        """Whether there is a discriminator, for which the pool is loaded."""
         return self.second_term
 
     def check(self):

@@ -117,10 +117,10 @@ def consistency_losses(
 class Consistency(Objective):
     r"""Another method, and the same answer for perturbed samples of the pool.
 
-    The net with averaged weights, which predicts, is the teacher. Where it is sure of
-    an image's class, the net learns that class for a perturbed copy of the image; for a
-    perturbed copy of a vector it learns all that the teacher says, sure or not. So the
-    unlabelled part of the pool is trained on, too.
+    The net with averaged weights, which predicts, is the teacher. By default, where it
+    is sure of an image's class, the net learns that class for a perturbed copy of the
+    image; for a perturbed copy of a vector it learns all that the teacher says, sure or
+    not. So the unlabelled part of the pool is trained on, too.
 
     .. math::
 
@@ -131,6 +131,7 @@ class Consistency(Objective):
     with the loss :math:`\ell` of :func:`consistency_losses`, and a weight w that rises
     in proportion to the progress p of the training until p is `ramp`. The last sum,
     over the M domains that have labels, is of perturbed copies of labelled samples.
+    With `balance`, :math:`\bar p` is what :func:`balanced` makes of the teacher.
 
     Parameters
     ----------
@@ -141,8 +142,8 @@ class Consistency(Objective):
     weight : float, default=1.0
         What w rises to.
     threshold : float, default=None
-        The probability :math:`\tau` from which the teacher is sure. None is 0.8 for
-        images, and for vectors 0: it then teaches all samples.
+        The probability :math:`\tau` from which the teacher is sure. None is 0.8 where
+        it teaches one class, and 0 otherwise: it then teaches all samples.
     temperature : float, default=None
         The temperature T of the targets: 0 is the class that the teacher is sure of, 1
         all that it says. None is 0 for images and 1 for vectors, of which a teacher is
@@ -222,8 +223,9 @@ class Consistency(Objective):
     def build(self, make, task):
         """Return the networks of the base."""
         self.perturb_ = get_perturbation(self.perturb, task.shape)
-        kind = "vectors" if len(task.shape) == 1 else "images"
-        self.targets_ = {**_TARGETS[kind], **self._given()}
+        given = self._given()
+        one_class = given.get("temperature", len(task.shape) == 1) == 0
+        self.targets_ = {**_TARGETS["images" if one_class else "vectors"], **given}
         return self.base.build(make, task)
 
     def groups(self, nets):
