@@ -9,13 +9,13 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from .._crossfit import check_classifier
-from .._validation import check_number
+from .._validation import check_number, check_option
 from ..bounds import Bound, error_bound, lambda_bound
 from ..budget import OptimalBudget, get_budget
 from ..divergence import hdh_distances
 from ..modules import CompositeClassifier
 from ..net import CompositeNet, NotFiniteError
-from ..objectives import get_objective
+from ..objectives import get_objective, objective_names
 from ._pool import Pool
 from ._shallow import AlphaWeightedClassifier, DomainAwareClassifier
 
@@ -75,7 +75,9 @@ def method_for(method, net, shape: tuple[int, ...]):
     like an image and be something else, which a small move or change of size would
     spoil; and settings such as ``method__lambda_d`` are those of "cal".
     """
-    if not isinstance(method, str) or method != "auto":
+    if not isinstance(method, str):
+        return method
+    if check_option(method, "method", {"auto", *objective_names()}) != "auto":
         return method
     images = len(shape) in (2, 3)
     return "cal_consistency" if images and _is_as_made(net) else "cal"
