@@ -1216,9 +1216,14 @@ def test_the_method_suits_the_samples_unless_it_is_given(shape, settings, expect
     made.set_params(**settings).fit(X, domains, y_mask)
     assert made.net_.method == expected
     if expected.startswith("cal"):
-        assert (
-            vars(made.net_.objective_).get("base", made.net_.objective_).lambda_d
-            == 0.25
-        )
+        objective = made.net_.objective_
+        assert getattr(objective, "base", objective).lambda_d == 0.25
     assert made.get_params()["method"] == settings.get("method", "auto")
     assert len(made.query(4)) == 4
+
+
+def test_samples_of_four_dimensions_are_told_to_bring_an_encoder():
+    X = np.zeros((8, 1, 2, 6, 6), dtype="f")
+    y_mask = np.where(np.arange(8) < 4, np.arange(8) % 2, -1)
+    with pytest.raises(ValueError, match="pass an encoder of your own"):
+        CompositeActiveLearner(quick_net()).fit(X, np.repeat([0, 1], 4), y_mask)

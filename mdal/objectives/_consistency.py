@@ -1,7 +1,5 @@
 """Consistency: the same answer for a sample of the pool and for a perturbed copy."""
 
-import math
-
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -209,8 +207,10 @@ class Consistency(Objective):
         self.base.check()
         get_perturbation(self.perturb, (1, 1))
         check_number(self.weight, "weight")
-        for name, value in self._given().items():
-            check_number(value, name, high={"threshold": 1}.get(name, math.inf))
+        if self.threshold is not None:
+            check_number(self.threshold, "threshold", high=1)
+        if self.temperature is not None:
+            check_number(self.temperature, "temperature")
         check_number(self.ramp, "ramp", high=1)
         check_number(self.label_weight, "label_weight")
         check_number(self.balance, "balance", high=1)
