@@ -12,6 +12,7 @@ from ._cal import CAL, MultiplicativeWeights
 from ._consistency import (
     Consistency,
     balanced,
+    centred,
     consistency_losses,
     default_targets,
 )
@@ -34,6 +35,7 @@ __all__ = [  # noqa: RUF022 (in plain order, like every other)
     "Objective",
     "Task",
     "balanced",
+    "centred",
     "consistency_losses",
     "default_targets",
     "free_energy",

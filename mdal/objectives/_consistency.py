@@ -10,25 +10,25 @@ from ..perturbations import get_perturbation
 from ._interface import Objective, label_shares, shares
 
 _TARGETS = {
-    "images": {"threshold": 0.8, "temperature": 0.0},
-    "vectors": {"threshold": 0.0, "temperature": 1.0},
+    "images": {"threshold": 0.8, "temperature": 0.0, "centre": False},
+    "vectors": {"threshold": 0.0, "temperature": 1.0, "centre": True},
 }
 _DECAY = 0.95  # of the mean predictions, in each step
 
 
-def default_targets() -> dict[str, dict[str, float]]:
-    """Return which samples a teacher teaches, and how sharply, by their shape.
+def default_targets() -> dict[str, dict[str, float | bool]]:
+    """Return which samples a teacher teaches, and what, by their shape.
 
     Returns
     -------
-    dict of str to dict of str to float
+    dict of str to dict
         What the settings of :class:`Consistency` are where nobody says otherwise.
 
     Examples
     --------
     >>> from mdal.objectives import default_targets
     >>> default_targets()["vectors"]
-    {'threshold': 0.0, 'temperature': 1.0}
+    {'threshold': 0.0, 'temperature': 1.0, 'centre': True}
     """
     return {kind: dict(settings) for kind, settings in _TARGETS.items()}
 
@@ -64,6 +64,40 @@ def balanced(logits: Tensor, means: Tensor, strength: float) -> Tensor:
     tensor([[0.1430, 0.8570]])
     """
     return at_least_single(logits) - strength * means.clamp(min=1e-6).log()
+
+
+def centred(logits: Tensor, taught: Tensor) -> Tensor:
+    r"""Return logits that are, on average over a batch, those of a teacher.
+
+    .. math:: l(x') - \mathbb{E}[l(x') - \bar l(x)]
+
+    with the logits :math:`\bar l` of the teacher. They do not change when all samples
+    move towards a class, so that no loss of them has a part in how frequent it is
+    among predictions. Otherwise a net that learns from its own predictions, and has
+    few labels to hold it, may drift towards some of the classes.
+
+    Parameters
+    ----------
+    logits : Tensor of shape (n_samples, n_classes)
+        Of perturbed copies.
+    taught : Tensor of shape (n_samples, n_classes)
+        The teacher's of the samples themselves.
+
+    Returns
+    -------
+    Tensor of shape (n_samples, n_classes)
+
+    Examples
+    --------
+    >>> import torch
+    >>> from mdal.objectives import centred
+    >>> taught = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    >>> centred(taught + torch.tensor([5.0, 0.0]), taught)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    logits, taught = at_least_single(logits), at_least_single(taught.detach())
+    return logits - (logits - taught).mean(dim=0)
 
 
 def consistency_losses(
@@ -129,7 +163,8 @@ class Consistency(Objective):
     with the loss :math:`\ell` of :func:`consistency_losses`, and a weight w that rises
     in proportion to the progress p of the training until p is `ramp`. The last sum,
     over the M domains that have labels, is of perturbed copies of labelled samples.
-    With `balance`, :math:`\bar p` is what :func:`balanced` makes of the teacher.
+    With `balance`, :math:`\bar p` is what :func:`balanced` makes of the teacher; with
+    `centre`, h is what :func:`centred` makes of the net.
 
     Parameters
     ----------
@@ -146,6 +181,10 @@ class Consistency(Objective):
         The temperature T of the targets: 0 is the class that the teacher is sure of, 1
         all that it says. None is 0 for images and 1 for vectors, of which a teacher is
         often sure without being right.
+    centre : bool, default=None
+        Whether how frequent a class is among predictions is learned from labels alone,
+        see :func:`centred`. None is True where the temperature is above 0, unless
+        classes are balanced.
     ramp : float, default=0.2
         Part of the training in which the weight rises.
     label_weight : float, default=1.0
@@ -177,6 +216,7 @@ class Consistency(Objective):
         weight=1.0,
         threshold=None,
         temperature=None,
+        centre=None,
         ramp=0.2,
         label_weight=1.0,
         balance=0.0,
@@ -186,6 +226,7 @@ class Consistency(Objective):
         self.weight = weight
         self.threshold = threshold
         self.temperature = temperature
+        self.centre = centre
         self.ramp = ramp
         self.label_weight = label_weight
         self.balance = balance
@@ -215,9 +256,13 @@ class Consistency(Objective):
         check_number(self.label_weight, "label_weight")
         check_number(self.balance, "balance", high=1)
 
-    def _given(self) -> dict[str, float]:
-        """Return threshold and temperature, where they are not left to the shape."""
-        given = {"threshold": self.threshold, "temperature": self.temperature}
+    def _given(self) -> dict[str, float | bool]:
+        """Return threshold, temperature and centre, where the shape does not decide."""
+        given = {
+            "threshold": self.threshold,
+            "temperature": self.temperature,
+            "centre": False if self.centre is None and self.balance else self.centre,
+        }
         return {name: value for name, value in given.items() if value is not None}
 
     def build(self, make, task):
@@ -258,7 +303,7 @@ class Consistency(Objective):
             targets = self._balanced(taught["logits"], batch.pool_domains)
             perturbed = self.perturb_(X, batch.generator)
         logits = self.base.predictions(nets, perturbed, domains)["logits"]
-        losses = consistency_losses(logits[n_labelled:], targets, **self.targets_)
+        losses = self._losses(logits[n_labelled:], targets)
         rise = min(batch.progress / self.ramp, 1.0) if self.ramp else 1.0
         mean = domain_mean(losses, batch.pool_domains, self.gamma_)
         named = {"consistency": self.weight * rise * mean}
@@ -269,6 +314,13 @@ class Consistency(Objective):
             mean = domain_mean(errors, batch.domains, self.beta_)
             named["perturbed_v_h"] = self.label_weight * mean
         return named
+
+    def _losses(self, logits, taught) -> Tensor:
+        """Return the loss of each sample of the pool."""
+        if self.targets_["centre"]:
+            logits = centred(logits, taught)
+        sure, sharp = self.targets_["threshold"], self.targets_["temperature"]
+        return consistency_losses(logits, taught, sure, sharp)
 
     def _balanced(self, taught, domains) -> Tensor:
         """Return the teacher's logits by which the net learns."""
