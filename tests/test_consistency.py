@@ -19,6 +19,7 @@ from mdal.objectives import (
     Consistency,
     Task,
     balanced,
+    centred,
     consistency_losses,
     get_objective,
     objective_names,
@@ -33,7 +34,7 @@ def losses_of_module(objective, nets, batch, averaged):
 
 
 @pytest.mark.parametrize(
-    ("base", "certainty"), [(CAL(), 1.5), (CAL(second_term=False), 1.5), (MAN(), 2.0)]
+    ("base", "certainty"), [(CAL(), 1.5), (CAL(second_term=False), 1.5), (MAN(), 1.5)]
 )
 @pytest.mark.parametrize("progress", [0.05, 0.25])
 def test_values_and_gradients_are_those_of_a_slow_form(base, certainty, progress):
@@ -107,7 +108,8 @@ def test_the_temperature_of_targets_reaches_the_loss_of_the_pool():
     nets, batch = built(Consistency(CAL(), **MOVED)), all_data()
     found = {}
     for temperature in (0.0, 0.5, 1.0):
-        objective = Consistency(CAL(), **{**MOVED, "temperature": temperature})
+        settings = {**MOVED, "temperature": temperature, "centre": False}
+        objective = Consistency(CAL(), **settings)
         built(objective)
         named = losses_of_module(objective, nets, batch, nets)
         found[temperature] = named["consistency"].item()
@@ -122,12 +124,16 @@ def test_the_temperature_of_targets_reaches_the_loss_of_the_pool():
 @pytest.mark.parametrize(
     ("shape", "given", "expected"),
     [
-        ((1, 8, 8), {}, {"threshold": 0.8, "temperature": 0.0}),
-        ((8, 8), {"temperature": 0.5}, {"threshold": 0.0, "temperature": 0.5}),
-        ((8, 8), {"threshold": 0.9}, {"threshold": 0.9, "temperature": 0.0}),
-        ((N_INPUTS,), {}, {"threshold": 0.0, "temperature": 1.0}),
-        ((N_INPUTS,), {"threshold": 0.9}, {"threshold": 0.9, "temperature": 1.0}),
-        ((N_INPUTS,), {"temperature": 0.0}, {"threshold": 0.8, "temperature": 0.0}),
+        ((1, 8, 8), {}, (0.8, 0.0, False)),
+        ((8, 8), {"temperature": 0.5}, (0.0, 0.5, True)),
+        ((8, 8), {"threshold": 0.9}, (0.9, 0.0, False)),
+        ((8, 8), {"centre": True}, (0.8, 0.0, True)),
+        ((N_INPUTS,), {}, (0.0, 1.0, True)),
+        ((N_INPUTS,), {"threshold": 0.9}, (0.9, 1.0, True)),
+        ((N_INPUTS,), {"temperature": 0.0}, (0.8, 0.0, False)),
+        ((N_INPUTS,), {"centre": False}, (0.0, 1.0, False)),
+        ((N_INPUTS,), {"balance": 0.5}, (0.0, 1.0, False)),
+        ((N_INPUTS,), {"balance": 0.5, "centre": True}, (0.0, 1.0, True)),
     ],
 )
 def test_targets_suit_the_shape_of_samples_unless_they_are_given(
@@ -136,8 +142,9 @@ def test_targets_suit_the_shape_of_samples_unless_they_are_given(
     objective = Consistency(CAL(), **given)
     task = Task(shape, N_CLASSES, COUNTS, SIZES)
     objective.build(lambda name, default, **settings: default(**settings), task)
-    assert objective.targets_ == expected
-    for name in expected:  # what the user has set, or has not, stays as it is
+    names = ("threshold", "temperature", "centre")
+    assert objective.targets_ == dict(zip(names, expected, strict=True))
+    for name in names:  # what the user has set, or has not, stays as it is
         assert getattr(objective, name) == given.get(name)
 
 
@@ -150,9 +157,39 @@ def test_vectors_are_taught_all_that_the_teacher_says():
             objective.predictions(nets, X)["logits"].numpy()
             for X in (batch.pool_X, batch.pool_X + 0.3)
         )
+    for c in range(N_CLASSES):  # no class is more frequent, by logits, than it was
+        learned[:, c] -= learned[:, c].mean() - said[:, c].mean()
     slow = -(softmax(said, axis=1) * log_softmax(learned, axis=1)).sum(axis=1)
     means = [slow[batch.pool_domains.numpy() == i].sum() / SIZES[i] for i in range(N)]
     assert found.item() == pytest.approx(np.mean(means))
+
+
+def test_centred_logits_are_those_of_a_slow_form():
+    rng = np.random.default_rng(0)
+    logits, taught = rng.normal(size=(2, 5, 3))
+    slow = logits.copy()
+    for c in range(3):
+        slow[:, c] += sum(taught[i, c] - logits[i, c] for i in range(5)) / 5
+    found = centred(torch.tensor(logits), torch.tensor(taught))
+    np.testing.assert_allclose(found, slow)
+
+
+@pytest.mark.parametrize("centre", [True, False])
+def test_centred_targets_move_no_class_for_all_samples(centre):
+    """Nothing but labels reaches the bias of the last layer."""
+    settings = {**MOVED, "temperature": 1.0, "threshold": 0.0}
+    objective = Consistency(CAL(), centre=centre, **settings)
+    nets, batch = built(objective), all_data()
+    averaged = built(clone(objective), seed=1)
+    named = losses_of_module(objective, nets, batch, averaged)
+    heads = nets["module"].heads
+    bias, weight = torch.autograd.grad(
+        named["consistency"], [heads.bias, heads.weight], retain_graph=True
+    )
+    assert weight.abs().max() > 1e-5
+    assert (bias.abs().max() < 1e-12) == centre
+    (bias,) = torch.autograd.grad(named["perturbed_v_h"], heads.bias)
+    assert bias.abs().max() > 1e-3
 
 
 def normalised_over_batches(method, **settings):
@@ -322,6 +359,7 @@ def test_repetition_is_exact(two_far_domains):
         ({"weight": -1}, ValueError, "weight=-1 is out of range"),
         ({"threshold": 2}, ValueError, "threshold=2 is out of range"),
         ({"temperature": -1}, ValueError, "temperature=-1 is out of range"),
+        ({"centre": "yes"}, TypeError, "centre='yes'; pass True"),
         ({"balance": 1.5}, ValueError, "balance=1.5 is out of range"),
         ({"label_weight": -1}, ValueError, "label_weight=-1 is out of range"),
         ({"ramp": "slow"}, TypeError, "ramp='slow' is of type str"),

@@ -252,6 +252,8 @@ class Consistency(Objective):
             check_number(self.threshold, "threshold", high=1)
         if self.temperature is not None:
             check_number(self.temperature, "temperature")
+        if self.centre not in (None, False, True):
+            raise TypeError(f"centre={self.centre!r}; pass True, False or None")
         check_number(self.ramp, "ramp", high=1)
         check_number(self.label_weight, "label_weight")
         check_number(self.balance, "balance", high=1)
