@@ -55,7 +55,14 @@ GROUPS = {
 # What stands beside consistency training, and the accuracy that labels are counted for.
 WITHOUT_CONSISTENCY = ("CLUE", "CAL", "CAL + Random", "Random, separate")
 ENOUGH = 80
-ON_VECTORS = ("CAL + consistency", "ERM + consistency", "CAL", "Random, separate")
+ON_VECTORS = (
+    "CAL + consistency",
+    "CAL + consistency, not centred",
+    "ERM + consistency",
+    "ERM + consistency, not centred",
+    "CAL",
+    "Random, separate",
+)
 
 # How many domains on each side are near otherwise, if not one: 30 degrees, as on D6.
 NEIGHBOURS = {"rotating_mnist_d30": 5}
