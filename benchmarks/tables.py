@@ -64,6 +64,16 @@ ON_VECTORS = (
     "Random, separate",
 )
 
+AGAINST_ON_VECTORS = (
+    ("CAL + consistency", "CAL"),
+    ("CAL + consistency", "ERM + consistency"),
+    ("CAL + consistency", "Random, separate"),
+    ("CAL + consistency", "CAL + consistency, not centred"),
+    ("ERM + consistency", "Random, separate"),
+    ("ERM + consistency", "ERM"),
+    ("ERM + consistency", "ERM + consistency, not centred"),
+)
+
 # How many domains on each side are near otherwise, if not one: 30 degrees, as on D6.
 NEIGHBOURS = {"rotating_mnist_d30": 5}
 # Of which methods it is shown where alpha's weight is.
@@ -248,15 +258,16 @@ def consistency_on_vectors():
     parts = []
     for name in ("office_caltech", "vader4"):
         records = [r for r in records_of(name) if r["name"] in ON_VECTORS]
-        found = {record["name"] for record in records}
-        pairs = [("CAL + consistency", rival) for rival in ON_VECTORS]
-        compared = [
-            comparison(records, *pair)
-            for pair in pairs
-            if pair[0] != pair[1] and found.issuperset(pair)
-        ]
-        parts += [f"{AVERAGED[name]}:", markdown(table(records)), *compared]
+        parts += [f"{AVERAGED[name]}:", markdown(table(records))]
+        parts += against_each_other(records)
     return "\n\n".join(parts)
+
+
+def against_each_other(records):
+    """Return sentences about pairs of methods on vectors, of those that were run."""
+    found = {record["name"] for record in records}
+    pairs = [pair for pair in AGAINST_ON_VECTORS if found.issuperset(pair)]
+    return [comparison(records, *pair) for pair in pairs]
 
 
 def _labels_needed(means):
@@ -282,7 +293,10 @@ def shown(name):
     records = records_of(name)
     if not records:
         return "No finished run."
-    parts = [accuracies(name, records), against_the_best_rival(records)]
+    parts = [accuracies(name, records)]
+    if name.endswith("_centre_development"):
+        return "\n\n".join([*parts, *against_each_other(records)])
+    parts.append(against_the_best_rival(records))
     if name.startswith(("rotating", "index")):
         parts += ["Share of alpha's weight that is near:", shares(name, records)]
     return "\n\n".join(filter(None, parts))

@@ -36,9 +36,12 @@ def losses_of_module(objective, nets, batch, averaged):
 @pytest.mark.parametrize(
     ("base", "certainty"), [(CAL(), 1.5), (CAL(second_term=False), 1.5), (MAN(), 1.5)]
 )
-@pytest.mark.parametrize("progress", [0.05, 0.25])
-def test_values_and_gradients_are_those_of_a_slow_form(base, certainty, progress):
-    settings = {"weight": 0.7, "ramp": 0.2, "label_weight": 0.6, **MOVED}
+@pytest.mark.parametrize(("progress", "centre"), [(0.05, False), (0.25, True)])
+def test_values_and_gradients_are_those_of_a_slow_form(
+    base, certainty, progress, centre
+):
+    settings = {"weight": 0.7, "ramp": 0.2, "label_weight": 0.6, "centre": centre}
+    settings.update(MOVED)
     objective = Consistency(clone(base), **settings)
     nets, batch = built(objective), all_data()._replace(progress=progress)
     teacher = built(Consistency(clone(base), **MOVED), seed=1)
@@ -50,20 +53,28 @@ def test_values_and_gradients_are_those_of_a_slow_form(base, certainty, progress
     def logits(these, x, d):
         return objective.base.observe(these, x[None], d[None])["logits"][0]
 
-    def loss(x, d, label):
-        return -torch.log_softmax(logits(nets, x + 0.3, d), 0)[label]
+    def loss(x, d, label, move=0.0):
+        return -torch.log_softmax(logits(nets, x + 0.3, d) - move, 0)[label]
 
-    slow, sure, labelled = 0.0, 0, 0.0
+    def says(x, d):
+        return logits(teacher, x, d).detach()
+
+    pool = list(zip(batch.pool_X, batch.pool_domains, strict=True))
+    sure = [(x, d) for x, d in pool if softmax(says(x, d).numpy()).max() >= 0.4]
+    move = 0.0
+    if centre:
+        moves = [logits(nets, x + 0.3, d) - says(x, d) for x, d in sure]
+        move = sum(moves) / len(sure)
+    slow, labelled = 0.0, 0.0
     for i in range(N):
-        for x, d in zip(batch.pool_X, batch.pool_domains, strict=True):
-            p = softmax(logits(teacher, x, d).detach().numpy())
-            if d == i and p.max() >= 0.4:
-                slow = slow + loss(x, d, int(p.argmax())) / SIZES[i] / N
-                sure += 1
+        for x, d in sure:
+            if d == i:
+                label = int(says(x, d).argmax())
+                slow = slow + loss(x, d, label, move) / SIZES[i] / N
         for x, label, d in zip(batch.X, batch.y, batch.domains, strict=True):
             if d == i:
                 labelled = labelled + loss(x, d, int(label)) / COUNTS[i] / N
-    assert 0 < sure < SIZES.sum()
+    assert 0 < len(sure) < SIZES.sum()
     by_hand = {
         "consistency": 0.7 * min(progress / 0.2, 1) * slow,
         "perturbed_v_h": 0.6 * labelled,
@@ -167,16 +178,46 @@ def test_vectors_are_taught_all_that_the_teacher_says():
 def test_centred_logits_are_those_of_a_slow_form():
     rng = np.random.default_rng(0)
     logits, taught = rng.normal(size=(2, 5, 3))
+    sure = [True, False, True, True, False]
     slow = logits.copy()
     for c in range(3):
-        slow[:, c] += sum(taught[i, c] - logits[i, c] for i in range(5)) / 5
-    found = centred(torch.tensor(logits), torch.tensor(taught))
+        slow[:, c] += sum(taught[i, c] - logits[i, c] for i in (0, 2, 3)) / 3
+    found = centred(*map(torch.tensor, (logits, taught, sure)))
     np.testing.assert_allclose(found, slow)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_centred_losses_ignore_samples_of_which_the_teacher_is_not_sure(temperature):
+    rng = np.random.default_rng(0)
+    logits, taught = torch.tensor(rng.normal(size=(2, 20, 3)))
+    logits.requires_grad_()
+    sure = taught.softmax(dim=1).amax(dim=1) >= 0.6
+    losses = consistency_losses(logits, taught, 0.6, temperature, centre=True)
+    (gradient,) = torch.autograd.grad(losses.sum(), logits)
+    assert 0 < sure.sum() < 20
+    assert not gradient[~sure].any()
+    assert (gradient[sure].abs().amax(dim=1) > 1e-3).all()
+    nobody = consistency_losses(logits, taught, 1.0, temperature, centre=True)
+    (gradient,) = torch.autograd.grad(nobody.sum(), logits)
+    assert not nobody.any() and not gradient.any()
+
+
+def test_centred_losses_leave_half_precision():
+    logits, taught = torch.randn(2, 200, 3, generator=torch.Generator().manual_seed(0))
+    found, exact = (
+        consistency_losses(logits.to(kind), taught.to(kind), 0.0, 1.0, centre=True)
+        for kind in (torch.bfloat16, torch.float32)
+    )
+    assert found.dtype == torch.float32
+    rounded = (part.bfloat16().float() for part in (logits, taught))
+    expected = consistency_losses(*rounded, 0.0, 1.0, centre=True)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(found, exact, atol=0.05, rtol=0)
 
 
 @pytest.mark.parametrize("centre", [True, False])
 def test_centred_targets_move_no_class_for_all_samples(centre):
-    """Nothing but labels reaches the bias of the last layer."""
+    """Consistency then does not reach the bias of the last layer."""
     settings = {**MOVED, "temperature": 1.0, "threshold": 0.0}
     objective = Consistency(CAL(), centre=centre, **settings)
     nets, batch = built(objective), all_data()
@@ -187,7 +228,7 @@ def test_centred_targets_move_no_class_for_all_samples(centre):
         named["consistency"], [heads.bias, heads.weight], retain_graph=True
     )
     assert weight.abs().max() > 1e-5
-    assert (bias.abs().max() < 1e-12) == centre
+    assert bias.abs().max() < 1e-12 if centre else bias.abs().max() > 1e-5
     (bias,) = torch.autograd.grad(named["perturbed_v_h"], heads.bias)
     assert bias.abs().max() > 1e-3
 
@@ -309,12 +350,14 @@ def test_every_method_can_have_it_and_be_saved(two_far_domains, tmp_path):
             assert f"{name}_consistency" in objective_names()
             continue
         net = CompositeNet(name, max_epochs=1, steps_per_epoch=2, random_state=0)
-        net.set_params(method__threshold=0.6).fit(X, y, domains=domains)
+        net.set_params(method__threshold=0.6, method__centre=True)
+        net.fit(X, y, domains=domains)
         assert "consistency" in net.history[-1]
         path = tmp_path / "net.safetensors"
         net.save(path)
         loaded = CompositeNet.load(path)
         assert loaded.get_params()["method__threshold"] == 0.6
+        assert loaded.objective_.targets_["centre"] is True
         np.testing.assert_array_equal(loaded.predict_proba(X), net.predict_proba(X))
 
 

@@ -1,5 +1,6 @@
 """Consistency: the same answer for a sample of the pool and for a perturbed copy."""
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -66,15 +67,16 @@ def balanced(logits: Tensor, means: Tensor, strength: float) -> Tensor:
     return at_least_single(logits) - strength * means.clamp(min=1e-6).log()
 
 
-def centred(logits: Tensor, taught: Tensor) -> Tensor:
+def centred(logits: Tensor, taught: Tensor, sure: Tensor) -> Tensor:
     r"""Return logits that are, on average over a batch, those of a teacher.
 
     .. math:: l(x') - \mathbb{E}[l(x') - \bar l(x)]
 
-    with the logits :math:`\bar l` of the teacher. They do not change when all samples
-    move towards a class, so that no loss of them has a part in how frequent it is
-    among predictions. Otherwise a net that learns from its own predictions, and has
-    few labels to hold it, may drift towards some of the classes.
+    with the logits :math:`\bar l` of the teacher, and a plain mean over the samples
+    that it is sure of. They do not change when all samples move towards a class alike,
+    so that no loss of them has a part in such a move. Otherwise a net that learns from
+    its own predictions, and has few labels to hold it, may drift towards some of the
+    classes.
 
     Parameters
     ----------
@@ -82,6 +84,8 @@ def centred(logits: Tensor, taught: Tensor) -> Tensor:
         Of perturbed copies.
     taught : Tensor of shape (n_samples, n_classes)
         The teacher's of the samples themselves.
+    sure : Tensor of shape (n_samples,)
+        Whether the teacher is sure of each sample.
 
     Returns
     -------
@@ -92,16 +96,21 @@ def centred(logits: Tensor, taught: Tensor) -> Tensor:
     >>> import torch
     >>> from mdal.objectives import centred
     >>> taught = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
-    >>> centred(taught + torch.tensor([5.0, 0.0]), taught)
+    >>> logits = taught + torch.tensor([5.0, 0.0])
+    >>> centred(logits, taught, sure=torch.tensor([True, True]))
     tensor([[1., 0.],
             [0., 1.]])
     """
-    logits, taught = at_least_single(logits), at_least_single(taught.detach())
-    return logits - (logits - taught).mean(dim=0)
+    moves = (logits - taught) * sure[:, None]
+    return logits - moves.sum(dim=0) / sure.sum().clamp(min=1)
 
 
 def consistency_losses(
-    logits: Tensor, taught: Tensor, threshold: float, temperature: float = 0.0
+    logits: Tensor,
+    taught: Tensor,
+    threshold: float,
+    temperature: float = 0.0,
+    centre: bool = False,
 ) -> Tensor:
     r"""Return the loss of each sample against what a teacher is sure of.
 
@@ -124,6 +133,8 @@ def consistency_losses(
         The probability :math:`\tau` from which the teacher is sure.
     temperature : float, default=0.0
         The temperature T of the targets.
+    centre : bool, default=False
+        Whether the logits of the copies are :func:`centred` before.
 
     Returns
     -------
@@ -138,12 +149,15 @@ def consistency_losses(
     >>> consistency_losses(torch.zeros(2, 2), taught, 0.95).round(decimals=3)
     tensor([0.6930, 0.0000])
     """
-    taught = at_least_single(taught.detach())
-    sure, target = taught.softmax(dim=1).max(dim=1)
+    logits, taught = at_least_single(logits), at_least_single(taught.detach())
+    certainty, target = taught.softmax(dim=1).max(dim=1)
+    sure = certainty >= threshold
+    if centre:
+        logits = centred(logits, taught, sure)
     if temperature > 0:
         target = (taught / temperature).softmax(dim=1)
-    losses = functional.cross_entropy(at_least_single(logits), target, reduction="none")
-    return torch.where(sure >= threshold, losses, losses.new_zeros(()))
+    losses = functional.cross_entropy(logits, target, reduction="none")
+    return torch.where(sure, losses, losses.new_zeros(()))
 
 
 class Consistency(Objective):
@@ -152,7 +166,8 @@ class Consistency(Objective):
     The net with averaged weights, which predicts, is the teacher. By default, where it
     is sure of an image's class, the net learns that class for a perturbed copy of the
     image; for a perturbed copy of a vector it learns all that the teacher says, sure or
-    not. So the unlabelled part of the pool is trained on, too.
+    not, but for how frequent each class is on the whole. So the unlabelled part of the
+    pool is trained on, too.
 
     .. math::
 
@@ -164,7 +179,7 @@ class Consistency(Objective):
     in proportion to the progress p of the training until p is `ramp`. The last sum,
     over the M domains that have labels, is of perturbed copies of labelled samples.
     With `balance`, :math:`\bar p` is what :func:`balanced` makes of the teacher; with
-    `centre`, h is what :func:`centred` makes of the net.
+    `centre`, the logits of h are :func:`centred`.
 
     Parameters
     ----------
@@ -182,9 +197,10 @@ class Consistency(Objective):
         all that it says. None is 0 for images and 1 for vectors, of which a teacher is
         often sure without being right.
     centre : bool, default=None
-        Whether how frequent a class is among predictions is learned from labels alone,
-        see :func:`centred`. None is True where the temperature is above 0, unless
-        classes are balanced.
+        Whether it is left to the base, and so to the labels, to move all samples
+        towards a class alike, see :func:`centred`. None is True where the temperature
+        is above 0, unless classes are balanced: of centred targets, `balance` moves
+        those of one domain against those of another alone.
     ramp : float, default=0.2
         Part of the training in which the weight rises.
     label_weight : float, default=1.0
@@ -252,7 +268,7 @@ class Consistency(Objective):
             check_number(self.threshold, "threshold", high=1)
         if self.temperature is not None:
             check_number(self.temperature, "temperature")
-        if self.centre not in (None, False, True):
+        if self.centre is not None and not isinstance(self.centre, bool | np.bool_):
             raise TypeError(f"centre={self.centre!r}; pass True, False or None")
         check_number(self.ramp, "ramp", high=1)
         check_number(self.label_weight, "label_weight")
@@ -305,7 +321,7 @@ class Consistency(Objective):
             targets = self._balanced(taught["logits"], batch.pool_domains)
             perturbed = self.perturb_(X, batch.generator)
         logits = self.base.predictions(nets, perturbed, domains)["logits"]
-        losses = self._losses(logits[n_labelled:], targets)
+        losses = consistency_losses(logits[n_labelled:], targets, **self.targets_)
         rise = min(batch.progress / self.ramp, 1.0) if self.ramp else 1.0
         mean = domain_mean(losses, batch.pool_domains, self.gamma_)
         named = {"consistency": self.weight * rise * mean}
@@ -316,13 +332,6 @@ class Consistency(Objective):
             mean = domain_mean(errors, batch.domains, self.beta_)
             named["perturbed_v_h"] = self.label_weight * mean
         return named
-
-    def _losses(self, logits, taught) -> Tensor:
-        """Return the loss of each sample of the pool."""
-        if self.targets_["centre"]:
-            logits = centred(logits, taught)
-        sure, sharp = self.targets_["threshold"], self.targets_["temperature"]
-        return consistency_losses(logits, taught, sure, sharp)
 
     def _balanced(self, taught, domains) -> Tensor:
         """Return the teacher's logits by which the net learns."""
