@@ -69,6 +69,7 @@ AGAINST_ON_VECTORS = (
     ("CAL + consistency", "ERM + consistency"),
     ("CAL + consistency", "Random, separate"),
     ("CAL + consistency", "CAL + consistency, not centred"),
+    ("CAL + consistency", "CAL + consistency, separate"),
     ("ERM + consistency", "Random, separate"),
     ("ERM + consistency", "ERM"),
     ("ERM + consistency", "ERM + consistency, not centred"),
