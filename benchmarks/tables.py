@@ -63,7 +63,7 @@ ON_VECTORS = (
     "CAL",
     "Random, separate",
 )
-
+# Which pairs of them are compared.
 AGAINST_ON_VECTORS = (
     ("CAL + consistency", "CAL"),
     ("CAL + consistency", "ERM + consistency"),

@@ -33,13 +33,10 @@ def losses_of_module(objective, nets, batch, averaged):
     return steps["module"]
 
 
-@pytest.mark.parametrize(
-    ("base", "certainty"), [(CAL(), 1.5), (CAL(second_term=False), 1.5), (MAN(), 1.5)]
-)
-@pytest.mark.parametrize(("progress", "centre"), [(0.05, False), (0.25, True)])
-def test_values_and_gradients_are_those_of_a_slow_form(
-    base, certainty, progress, centre
-):
+@pytest.mark.parametrize("base", [CAL(), CAL(second_term=False), MAN()])
+@pytest.mark.parametrize("progress", [0.05, 0.25])
+@pytest.mark.parametrize("centre", [False, True])
+def test_values_and_gradients_are_those_of_a_slow_form(base, progress, centre):
     settings = {"weight": 0.7, "ramp": 0.2, "label_weight": 0.6, "centre": centre}
     settings.update(MOVED)
     objective = Consistency(clone(base), **settings)
@@ -47,7 +44,7 @@ def test_values_and_gradients_are_those_of_a_slow_form(
     teacher = built(Consistency(clone(base), **MOVED), seed=1)
     with torch.no_grad():  # so that it is sure of some samples, and not of others
         for weight in teacher["module"].parameters():
-            weight *= certainty
+            weight *= 1.5
     found = losses_of_module(objective, nets, batch, teacher)
 
     def logits(these, x, d):

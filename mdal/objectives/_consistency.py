@@ -74,9 +74,9 @@ def centred(logits: Tensor, taught: Tensor, sure: Tensor) -> Tensor:
 
     with the logits :math:`\bar l` of the teacher, and a plain mean over the samples
     that it is sure of. They do not change when all samples move towards a class alike,
-    so that no loss of them has a part in such a move. Otherwise a net that learns from
-    its own predictions, and has few labels to hold it, may drift towards some of the
-    classes.
+    so that no loss of them has a part in such a move; a single sample teaches nothing.
+    Otherwise a net that learns from its own predictions, and has few labels to hold
+    it, may drift towards some of the classes.
 
     Parameters
     ----------
@@ -166,8 +166,8 @@ class Consistency(Objective):
     The net with averaged weights, which predicts, is the teacher. By default, where it
     is sure of an image's class, the net learns that class for a perturbed copy of the
     image; for a perturbed copy of a vector it learns all that the teacher says, sure or
-    not, but for how frequent each class is on the whole. So the unlabelled part of the
-    pool is trained on, too.
+    not, but for what would move all samples towards a class alike. So the unlabelled
+    part of the pool is trained on, too.
 
     .. math::
 
